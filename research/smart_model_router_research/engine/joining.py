@@ -10,7 +10,8 @@ from typing import Any
 
 from smart_model_router_research.engine.states import RunState, SkipReason, StepResult, StepState
 from smart_model_router_research.workflow.definition import Step, WorkflowDefinition, scope_of
-from smart_model_router_research.workflow.expressions import ExpressionTypeError, evaluate, holds
+from smart_model_router_research.workflow.evaluation import ExpressionTypeError
+from smart_model_router_research.workflow.expressions import evaluate, holds
 
 Results = Mapping[str, StepResult]
 READY = StepResult(state=StepState.READY)

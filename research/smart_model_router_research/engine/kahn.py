@@ -41,7 +41,7 @@ from smart_model_router_research.engine.store_port import (
     StoredRun,
 )
 from smart_model_router_research.workflow.definition import Costs, Step, WorkflowDefinition
-from smart_model_router_research.workflow.expressions import ExpressionTypeError
+from smart_model_router_research.workflow.evaluation import ExpressionTypeError
 
 _owners = count(1)
 _OPEN = (RunState.RUNNING, RunState.PAUSED)

@@ -9,7 +9,8 @@ from smart_model_router_research.engine.joining import Results, outputs_of, run_
 from smart_model_router_research.engine.protocol import ExecutionResult
 from smart_model_router_research.engine.states import RunState, SkipReason, StepResult, StepState
 from smart_model_router_research.workflow.definition import Costs, WorkflowDefinition
-from smart_model_router_research.workflow.expressions import ExpressionTypeError, fill
+from smart_model_router_research.workflow.evaluation import ExpressionTypeError
+from smart_model_router_research.workflow.expressions import fill
 
 
 def execution_result(

@@ -17,7 +17,8 @@ from smart_model_router_research.engine.journal import RunJournal
 from smart_model_router_research.engine.protocol import RunEventKind
 from smart_model_router_research.engine.states import FREE, StepResult, StepState
 from smart_model_router_research.workflow.definition import Costs, Run, Step, StepInput, WorkflowError, owned, scope_of
-from smart_model_router_research.workflow.expressions import ExpressionTypeError, fill
+from smart_model_router_research.workflow.evaluation import ExpressionTypeError
+from smart_model_router_research.workflow.expressions import fill
 
 MAX_OUTPUTS = 1_048_576
 """Characters of a step's outputs as JSON text: what is larger is a document."""

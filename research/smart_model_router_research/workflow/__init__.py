@@ -18,12 +18,8 @@ if TYPE_CHECKING:
         WorkflowFault,
         WorkflowInput,
     )
-    from smart_model_router_research.workflow.expressions import (
-        ExpressionError,
-        ExpressionTypeError,
-        evaluate,
-        explain,
-    )
+    from smart_model_router_research.workflow.evaluation import ExpressionTypeError
+    from smart_model_router_research.workflow.expressions import ExpressionError, evaluate, explain
     from smart_model_router_research.workflow.kinds import STEP_KINDS, StepKind
     from smart_model_router_research.workflow.loading import load_workflow, parse_workflow
     from smart_model_router_research.workflow.schema import workflow_schema
@@ -61,9 +57,9 @@ _HOMES = {
         "WorkflowFault",
         "WorkflowInput",
     ),
+    "smart_model_router_research.workflow.evaluation": ("ExpressionTypeError",),
     "smart_model_router_research.workflow.expressions": (
         "ExpressionError",
-        "ExpressionTypeError",
         "evaluate",
         "explain",
     ),

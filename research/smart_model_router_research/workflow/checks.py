@@ -14,16 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from smart_model_router.domain.suggest import did_you_mean
 from smart_model_router.domain.tree_path import Path
+from smart_model_router_research.workflow.evaluation import CONSTANTS, is_number, same
 from smart_model_router_research.workflow.expressions import (
-    CONSTANTS,
     FORMS,
     ExpressionError,
     Reference,
     bare,
-    is_number,
     parse_expression,
     parse_template,
-    same,
 )
 from smart_model_router_research.workflow.faults import WorkflowFault
 from smart_model_router_research.workflow.graph import Found, StepGraph

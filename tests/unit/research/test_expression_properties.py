@@ -8,15 +8,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smart_model_router_research.workflow.expressions import (
-    ExpressionError,
-    ExpressionTypeError,
-    evaluate,
-    explain,
-    fill,
-    parse_expression,
-    same,
-)
+from smart_model_router_research.workflow.evaluation import ExpressionTypeError, same
+from smart_model_router_research.workflow.expressions import ExpressionError, evaluate, explain, fill, parse_expression
 
 NAMES = ("a", "b", "c")
 LEAVES: st.SearchStrategy[str] = st.sampled_from(

@@ -10,12 +10,11 @@ from typing import Any
 
 import pytest
 
+from smart_model_router_research.workflow.evaluation import ExpressionTypeError, SubValue
 from smart_model_router_research.workflow.expressions import (
     MAX_CHARACTERS,
     MAX_DEPTH,
     ExpressionError,
-    ExpressionTypeError,
-    SubValue,
     bare,
     evaluate,
     explain,
