@@ -21,6 +21,7 @@ from smart_model_router_research.engine import (
     RunState,
     SkipReason,
     StaleLease,
+    StateTooLarge,
     StepResult,
     StepState,
     StoredStep,
@@ -265,6 +266,44 @@ class RunStoreContract(ABC):
         lease = await self.begun(store)
         await store.settle(lease, "a", done(), "i")
         assert await store.begin(lease, "a", 1, "j") is None
+
+    @pytest.mark.asyncio
+    async def test_a_run_holds_a_mebibyte_and_no_more(self) -> None:
+        """Outputs beyond it are refused and change nothing; a failure is kept, and what was run anew frees its room."""
+        store, large = self.process(), "x" * 600_000
+        lease = await self.begun(store)
+        await store.settle(lease, "a", done(x=large), "i")
+        assert await store.begin(lease, "b", 1, "i") is None
+        before = await store.load("r")
+        with pytest.raises(StateTooLarge, match="the outputs of step b.*store a document"):
+            await store.settle(lease, "b", done(x=large), "i")
+        assert await store.load("r") == before
+        await store.settle(lease, "b", FAILED, "i")
+        assert await store.begin(lease, "a", 1, "j") is None
+        await store.settle(lease, "c", done(x=large), "i")
+        with pytest.raises(StateTooLarge, match="its inputs"):
+            await store.create(new_run("s", inputs={"q": [large, large]}))
+        with pytest.raises(StateTooLarge, match="the outputs of step a"):
+            await store.create(new_run("s", inputs={"q": large}, settled={"a": StoredStep(result=done(x=large))}))
+        with pytest.raises(RunNotFound):
+            await store.load("s")
+
+    @pytest.mark.asyncio
+    @pytest.mark.parametrize("wrong", [float("nan"), object()])
+    async def test_what_is_no_json_is_refused_and_changes_nothing(self, wrong: object) -> None:
+        """As inputs, outputs, or data of an event."""
+        store = self.process()
+        lease = await self.begun(store)
+        before = await store.load("r")
+        for write in (
+            store.create(new_run("s", inputs={"q": wrong})),
+            store.settle(lease, "a", done(x=wrong), "i"),
+            store.record(lease, RunEventKind.ENGINE_SELECTED, data={"x": wrong}),
+            store.end(lease, RunState.COMPLETED, {"x": wrong}, ""),
+        ):
+            with pytest.raises((TypeError, ValueError), match="JSON"):
+                await write
+        assert await store.load("r") == before
 
     @pytest.mark.asyncio
     async def test_charges_add_up_over_steps_and_holders(self) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.flow.clock import SystemClock, WallClock
 from smart_model_router_research.engine.protocol import Approval, CheckpointRef, RunEvent, RunEventKind
 from smart_model_router_research.engine.states import FREE, RunState, StepResult, StepState
@@ -16,13 +15,19 @@ from smart_model_router_research.engine.store_port import (
     LEASE_SECONDS,
     NewRun,
     PendingApproval,
-    RunBusy,
     RunLease,
     RunNotFound,
     StaleLease,
     StoredRun,
     StoredStep,
     WorkflowChanged,
+)
+from smart_model_router_research.engine.store_rules import (
+    check_state,
+    decided_step,
+    differing_steps,
+    granted,
+    json_text,
 )
 from smart_model_router_research.workflow.definition import Costs
 
@@ -43,14 +48,15 @@ class MemoryRunStore:
         self._documents: dict[str, bytes] = {}
 
     async def create(self, run: NewRun) -> StoredRun:
-        """Create a run, or return the one of that id. Raises WorkflowChanged when that has another workflow."""
+        """Create a run, or return the one of that id. Raises WorkflowChanged, StateTooLarge."""
         if (row := self._runs.get(run.run_id)) is not None:
             if row.new.workflow_hash != run.workflow_hash:
-                raise WorkflowChanged(run.run_id, _differing(row.new.step_hashes, run.step_hashes))
+                raise WorkflowChanged(run.run_id, differing_steps(row.new.step_hashes, run.step_hashes))
             return self._stored(row)
         at = self._wall()
         deadline = None if run.seconds is None else self._now() + run.seconds
-        row = _Run(replace(run, settled={}), _written(run.inputs), at, at, deadline)
+        row = _Run(replace(run, settled={}), json_text(run.inputs), at, at, deadline)
+        row.grow("its inputs", len(row.inputs))
         copied = sorted(run.settled.items(), key=lambda each: each[1].number or 0)
         for name, step in copied:
             row.settle(name, step.result, step.input_hash, at)
@@ -71,9 +77,7 @@ class MemoryRunStore:
     async def lease(self, run_id: str, owner: str, seconds: float = LEASE_SECONDS) -> RunLease:
         """Take the run, or keep it: its holder asks again before the time is over. Raises RunNotFound, RunBusy."""
         row, now = self._found(run_id), self._now()
-        if row.owner != owner:
-            if row.owner and row.lease_until > now:
-                raise RunBusy(run_id, row.owner, row.lease_until - now)
+        if granted(run_id, row.owner, owner, row.lease_until - now, gone=False):
             row.owner = owner
             row.fence += 1
         row.lease_until = now + seconds
@@ -91,8 +95,10 @@ class MemoryRunStore:
         found = row.steps.get(step)
         if found is not None and found.number is not None and found.input_hash == input_hash:
             return found.read().result
+        if found is not None:
+            row.size -= found.size
         result = StepResult(state=StepState.RUNNING, attempts=attempt)
-        row.steps[step] = _Step(_written(result.as_json()), input_hash)
+        row.steps[step] = _Step(json_text(result.as_json()), input_hash)
         row.state = RunState.RUNNING
         self._add(row, RunEventKind.STEP_STARTED, step, {"attempt": attempt})
         return None
@@ -130,7 +136,7 @@ class MemoryRunStore:
     async def end(self, lease: RunLease, state: RunState, outputs: Mapping[str, Any], reason: str) -> RunEvent:
         """Keep the end of a run, or its pause."""
         row = self._held(lease)
-        row.outputs, row.state, row.reason = _written(outputs), state, reason
+        row.outputs, row.state, row.reason = json_text(outputs), state, reason
         kind = RunEventKind.RUN_PAUSED if state is RunState.PAUSED else RunEventKind.RUN_ENDED
         self._add(row, kind, "", {"state": state, "reason": reason})
         return (await self.events_since(lease.run_id, len(row.events) - 1))[0]
@@ -175,7 +181,7 @@ class MemoryRunStore:
             return asked.decision
         until = None if seconds is None else self._now() + seconds
         row.approvals[step] = _Asked(message, self._wall(), until)
-        row.steps.setdefault(step, _Step(_written(StepResult(state=StepState.RUNNING).as_json()), ""))
+        row.steps.setdefault(step, _Step(json_text(StepResult(state=StepState.RUNNING).as_json()), ""))
         row.steps[step].change(StepState.PAUSED)
         self._add(row, RunEventKind.STEP_PAUSED, step, {"message": message})
         return None
@@ -186,13 +192,8 @@ class MemoryRunStore:
         Raises RunNotFound, and ConfigurationError when no such step is paused, or several are and it names none.
         """
         row = self._found(run_id)
-        waiting = list(self._waiting(row))
-        named = waiting if approval.step is None else [step for step in waiting if step == approval.step]
-        if len(named) != 1:
-            expected = f"a step of run {run_id} that is paused is needed: {', '.join(waiting) or 'none is'}"
-            raise ConfigurationError("approval.step", approval.step, expected)
-        (step,) = named
-        payload = json.loads(_written(approval.payload))
+        step = decided_step(run_id, approval, self._waiting(row))
+        payload = json.loads(json_text(approval.payload))
         row.approvals[step].decision = replace(approval, step=step, payload=payload)
         return step
 
@@ -239,7 +240,7 @@ class MemoryRunStore:
     def _add(self, row: _Run, kind: RunEventKind, step: str, data: Mapping[str, Any] | str) -> None:
         """Add an event; `data` may be JSON text already."""
         row.changed_at = self._wall()
-        row.events.append((kind, row.changed_at, step, data if isinstance(data, str) else _written(data)))
+        row.events.append((kind, row.changed_at, step, data if isinstance(data, str) else json_text(data)))
 
     def _stored(self, row: _Run) -> StoredRun:
         now = self._now()
@@ -269,13 +270,15 @@ class _Step:
     text: str
     input_hash: str
     number: int | None = None
+    size: int = 0
+    """Characters that count towards the limit of the run."""
 
     def read(self) -> StoredStep:
         result = StepResult.from_json(json.loads(self.text))
         return StoredStep(result=result, input_hash=self.input_hash, number=self.number)
 
     def change(self, state: StepState) -> None:
-        self.text = _written(replace(self.read().result, state=state).as_json())
+        self.text = json_text(replace(self.read().result, state=state).as_json())
 
 
 @dataclass(slots=True)
@@ -305,20 +308,17 @@ class _Run:
     fence: int = 0
     lease_until: float = 0.0
     cancel_asked: bool = False
+    size: int = 0
+
+    def grow(self, what: str, size: int) -> None:
+        check_state(self.new.run_id, what, self.size + size)
+        self.size += size
 
     def settle(self, step: str, result: StepResult, input_hash: str, at: float) -> CheckpointRef:
         number = len(self.checkpoints) + 1
-        self.steps[step] = _Step(_written(result.as_json()), input_hash, number)
+        text = json_text(result.as_json())
+        if result.outputs is not None:
+            self.grow(f"the outputs of step {step}", len(text))
+        self.steps[step] = _Step(text, input_hash, number, 0 if result.outputs is None else len(text))
         self.checkpoints.append(CheckpointRef(self.new.run_id, number, step, at))
         return self.checkpoints[-1]
-
-
-def _written(data: Any) -> str:
-    return _STRICT.encode(dict(data) if isinstance(data, Mapping) else data)
-
-
-_STRICT = json.JSONEncoder(allow_nan=False)
-
-
-def _differing(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
-    return sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))

@@ -16,6 +16,7 @@ from smart_model_router_research.engine.joining import Results, outputs_of
 from smart_model_router_research.engine.journal import RunJournal
 from smart_model_router_research.engine.protocol import RunEventKind
 from smart_model_router_research.engine.states import FREE, StepResult, StepState
+from smart_model_router_research.engine.store_port import StateTooLarge
 from smart_model_router_research.workflow.definition import Costs, Run, Step, StepInput, WorkflowError, owned, scope_of
 from smart_model_router_research.workflow.evaluation import ExpressionTypeError
 from smart_model_router_research.workflow.expressions import fill
@@ -111,7 +112,11 @@ class StepRunner:
             data = {"attempt": attempt, "reason": outcome.reason, "pause": pause}
             await self.journal.record(RunEventKind.STEP_RETRYING, given.step, data)
             await self.clock.sleep(pause)
-        await self.journal.settle(given.step, result, key)
+        try:
+            await self.journal.settle(given.step, result, key)
+        except StateTooLarge as error:
+            result = replace(result, state=StepState.FAILED, outputs=None, error=error.message)
+            await self.journal.settle(given.step, result, key)
         return result
 
 

@@ -66,6 +66,20 @@ class StoreUnavailable(SmartRouterError):
         self.reason = reason
 
 
+class StateTooLarge(SmartRouterError):
+    """`what` would make a run hold `size` characters of JSON, above `limit`: nothing was written."""
+
+    def __init__(self, run_id: str, what: str, size: int, limit: int) -> None:
+        super().__init__(
+            f"run {run_id!r}: with {what} it would hold {size} characters of JSON, above {limit}: "
+            "store a document, and its id"
+        )
+        self.run_id = run_id
+        self.what = what
+        self.size = size
+        self.limit = limit
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunLease:
     """The right to write a run. `fence` grows with each holder; `cancel_asked` says that the run is to be cancelled."""
@@ -148,7 +162,10 @@ class RunStore(Protocol):
     """
 
     async def create(self, run: NewRun) -> StoredRun:
-        """Create a run, or return the one of that id. Raises WorkflowChanged when that has another workflow."""
+        """Create a run, or return the one of that id. Raises StateTooLarge.
+
+        Raises WorkflowChanged when the one of that id has another workflow.
+        """
         ...
 
     async def load(self, run_id: str) -> StoredRun:
@@ -183,7 +200,10 @@ class RunStore(Protocol):
         ...
 
     async def settle(self, lease: RunLease, step: str, result: StepResult, input_hash: str = "") -> CheckpointRef:
-        """Keep the result of a step that has settled, which is a checkpoint. It settles once: a second is ignored."""
+        """Keep the result of a step that has settled, which is a checkpoint. It settles once: a second is ignored.
+
+        Raises StateTooLarge for outputs that the run has no room for; a result without outputs is always kept.
+        """
         ...
 
     async def record(

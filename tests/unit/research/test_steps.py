@@ -121,6 +121,20 @@ def test_outputs_that_are_no_json_or_too_large_fail_the_step_at_once(outputs: An
     assert reason in result.error
 
 
+def test_outputs_that_the_run_has_no_room_for_fail_the_step() -> None:
+    """The run goes on, and the error says what to do."""
+
+    async def twice() -> None:
+        bench, work = Bench(), Work({"y": "x" * 600_000}, {"y": "x" * 600_000})
+        assert (await bench.run(Step("a", work))).state is StepState.SUCCEEDED
+        result = await bench.run(Step("b", work, attempts=2))
+        assert (result.state, result.outputs, result.attempts) == (StepState.FAILED, None, 1)
+        assert "store a document" in result.error
+        assert (await bench.store.load("r")).steps["b"].result == result
+
+    run_virtual(twice())
+
+
 def test_outputs_that_contain_themselves_are_refused() -> None:
     """Nested without end as well."""
     loop: dict[str, Any] = {}

@@ -1,0 +1,83 @@
+"""The rules that every store of runs keeps: who may take a run, which decision is meant, how much a run may hold."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from smart_model_router.domain.errors import ConfigurationError
+from smart_model_router_research.engine.protocol import Approval
+from smart_model_router_research.engine.store_port import RunBusy, StateTooLarge
+
+STATE_LIMIT = 1_048_576
+"""Characters of JSON text that inputs and results of a run may have together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """The process that took a lease: its host, the boot of that, the space of its ids, and when it started there.
+
+    What the system does not tell is "".
+    """
+
+    host: str
+    boot: str
+    space: str
+    pid: int
+    started: str
+
+
+def is_gone(holder: Holder, here: Holder, started: str | None) -> bool:
+    """Return whether the process `holder` has ended, as this process, `here`, can tell.
+
+    `started` is when the process that now has its id was started, None for no such process. Another host, or another
+    space of ids (a container), tells nothing.
+    """
+    if holder.host != here.host:
+        return False
+    if holder.boot != here.boot:
+        return True
+    return holder.space == here.space and started != holder.started
+
+
+def granted(run_id: str, held_by: str, asked_by: str, seconds_left: float, *, gone: bool) -> bool:
+    """Return whether the lease of a run goes to a new holder, False where it stays with the one that asks.
+
+    `held_by` is its owner at present, "" for none; `gone` says that its process has ended. Raises RunBusy.
+    """
+    if held_by == asked_by:
+        return False
+    if held_by and seconds_left > 0 and not gone:
+        raise RunBusy(run_id, held_by, seconds_left)
+    return True
+
+
+def decided_step(run_id: str, approval: Approval, waiting: Iterable[str]) -> str:
+    """Return the step that a decision is about; `waiting` are those that are paused. Raises ConfigurationError."""
+    paused = list(waiting)
+    named = paused if approval.step is None else [step for step in paused if step == approval.step]
+    if len(named) != 1:
+        expected = f"a step of run {run_id} that is paused is needed: {', '.join(paused) or 'none is'}"
+        raise ConfigurationError("approval.step", approval.step, expected)
+    return named[0]
+
+
+def differing_steps(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
+    """Return the names of steps whose hashes differ, that are new or are gone, in the order of the alphabet."""
+    return sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
+
+
+def check_state(run_id: str, what: str, size: int) -> None:
+    """Raise StateTooLarge when `what` would make a run hold `size` characters, more than STATE_LIMIT."""
+    if size > STATE_LIMIT:
+        raise StateTooLarge(run_id, what, size, STATE_LIMIT)
+
+
+def json_text(data: object) -> str:
+    """Return data as JSON text. Raises TypeError and ValueError for what is no JSON."""
+    return _STRICT.encode(dict(data) if isinstance(data, Mapping) else data)
+
+
+_STRICT = json.JSONEncoder(allow_nan=False)
+
