@@ -12,7 +12,7 @@ import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from types import MappingProxyType
 
@@ -74,47 +74,69 @@ class QuestionTerms:
         return min(math.fsum(map(self.information.__getitem__, stems)) / of, 1.0) if of else 0.0
 
 
+class WordEvidence:
+    """The words of a question that a passage has. `share`: how much of the question's information they are.
+
+    `heading` and `body` are stems, in order, with one space between two.
+    """
+
+    def __init__(self, question: QuestionTerms, heading: str, body: str) -> None:
+        told, self._framed = question.information, f" {body} "
+        self._question = question
+        self._above = told.keys() & heading.split()
+        self._below = [stem for stem in told if stem not in self._above and f" {stem} " in self._framed]
+        self._has = self._above.union(self._below)
+        self.share = question.share(self._has, question.whole)
+
+    @cached_property
+    def features(self) -> Features:
+        """Shares of the question's information. Computed when it is asked for: most passages are not.
+
+        window: in its best WINDOW stems and the heading. near: in pairs of words that follow each other in the question
+        and stand together here, or of which the heading has one. heading: in the heading. The share in the whole
+        passage and the number of words found add nothing on other collections.
+        """
+        question, above, has = self._question, self._above, self._has
+        places = {stem: _places(stem, self._framed) for stem in self._below} if len(self._below) > 1 else {}
+        near = [stem for pair in question.pairs if _together(pair, above, has, places) for stem in pair]
+        window = _best_window(question.information, above, places) if places else has
+        return {
+            "window": question.share(window, question.whole),
+            "near": question.share(near, question.paired) if question.pairs else float(bool(has)),
+            "heading": question.share(above, question.whole),
+        }
+
+
 @dataclass(frozen=True, slots=True)
 class PassageEvidence:
-    """The features of one passage, and `share`: how much of the question's information it has."""
+    """The evidence of one passage."""
 
-    features: Features
-    share: float
+    words: WordEvidence
+    cosines: Cosines = NO_COSINES
+
+    @property
+    def share(self) -> float:
+        """The share of the question's information that it has."""
+        return self.words.share
+
+    @property
+    def features(self) -> Features:
+        """Those of its words, and its cosines."""
+        return {**self.words.features, **dict(zip(COSINES, self.cosines, strict=True))}
 
     @property
     def standing(self) -> float:
         """Its place among the passages of a question: the greatest is the best one."""
-        return self.share + self.features["window"] + COSINE_COUNTS * self.features["cosine"]
+        return self.share + self.words.features["window"] + COSINE_COUNTS * self.cosines[0]
+
+    @property
+    def most_standing(self) -> float:
+        """The number that `standing` is not above, without its features: a window has no more than the passage."""
+        return self.share + self.share + COSINE_COUNTS * self.cosines[0]
 
     def with_cosines(self, cosines: Cosines) -> PassageEvidence:
         """The same with cosines."""
-        return PassageEvidence({**self.features, **_named(cosines)}, self.share)
-
-
-def _named(cosines: Cosines) -> Features:
-    return dict(zip(COSINES, cosines, strict=True))
-
-
-def passage_evidence(question: QuestionTerms, heading: str, body: str) -> PassageEvidence:
-    """The evidence of a passage whose heading and body have these stems, in order, with one space between two.
-
-    They are shares of the question's information. window: in its best WINDOW stems and the heading. near: in pairs of
-    words that follow each other in the question and stand together here, or of which the heading has one. heading: in
-    the heading. The share in the whole passage and the number of words found add nothing on other collections.
-    """
-    told, framed = question.information, f" {body} "
-    above = told.keys() & heading.split()
-    below = [stem for stem in told if stem not in above and f" {stem} " in framed]
-    has = above.union(below)
-    places = {stem: _places(stem, framed) for stem in below} if len(below) > 1 else {}
-    near = [stem for pair in question.pairs if _together(pair, above, has, places) for stem in pair]
-    features = {
-        "window": question.share(_best_window(told, above, places) if places else has, question.whole),
-        "near": question.share(near, question.paired) if question.pairs else float(bool(has)),
-        "heading": question.share(above, question.whole),
-        **_named(NO_COSINES),
-    }
-    return PassageEvidence(features, question.share(has, question.whole))
+        return PassageEvidence(self.words, cosines)
 
 
 def _places(stem: str, framed: str) -> list[int]:
@@ -162,9 +184,12 @@ def question_evidence(question: QuestionTerms, passages: Sequence[PassageEvidenc
     information that the index has at all; breadth: the mean share that the first BEST passages have (a passage that is
     not there has none).
     """
-    best = max(passages, key=lambda one: one.standing, default=None)
+    best, standing = None, -math.inf
+    for one in passages:
+        if one.most_standing > standing and (own := one.standing) > standing:
+            best, standing = one, own
     features: dict[str, float] = dict.fromkeys(PASSAGE, 0.0) if best is None else dict(best.features)
-    features |= {name: max(one.features[name] for one in passages) for name in COSINES if passages}
+    features |= {name: max(one.cosines[at] for one in passages) for at, name in enumerate(COSINES) if passages}
     features["known"] = min(question.known / question.whole, 1.0) if question.whole else 0.0
     features["breadth"] = math.fsum(one.share for one in passages[:BEST]) / BEST
     return features

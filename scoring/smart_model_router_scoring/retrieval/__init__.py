@@ -17,15 +17,8 @@ from smart_model_router_scoring.retrieval.index import (
     SearchIndex,
     Snapshot,
 )
-from smart_model_router_scoring.retrieval.orchestrator import (
-    NOTHING_FOUND,
-    Explained,
-    HeavyHashedVectors,
-    Passage,
-    QueryOrchestrator,
-    QueryResults,
-    RetrievalConfig,
-)
+from smart_model_router_scoring.retrieval.orchestrator import HeavyHashedVectors, QueryOrchestrator, RetrievalConfig
+from smart_model_router_scoring.retrieval.results import NOTHING_FOUND, Explained, Passage, QueryResults
 from smart_model_router_scoring.retrieval.stems import Tokenizer
 from smart_model_router_scoring.retrieval.strategies import Found, KeywordSearch, NotAvailable, Strategy
 from smart_model_router_scoring.retrieval.wordllama_embedder import (

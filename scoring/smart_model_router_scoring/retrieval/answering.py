@@ -9,13 +9,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 
 from smart_model_router_scoring.fusion.pipeline import TOP_N, TOP_N_MAX
 from smart_model_router_scoring.retrieval.index import IndexNotReady
-from smart_model_router_scoring.retrieval.orchestrator import (
-    NOTHING_FOUND,
-    Explained,
-    Passage,
-    QueryOrchestrator,
-    QueryResults,
-)
+from smart_model_router_scoring.retrieval.orchestrator import QueryOrchestrator
+from smart_model_router_scoring.retrieval.results import NOTHING_FOUND, Explained, Passage, QueryResults
 
 LONGEST_QUERY = 1000
 """Characters."""

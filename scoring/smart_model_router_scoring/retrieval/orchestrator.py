@@ -23,7 +23,6 @@ from smart_model_router_scoring.evidence import (
     QuestionTerms,
     question_evidence,
 )
-from smart_model_router_scoring.explain import Term
 from smart_model_router_scoring.fusion import (
     TOP_N,
     EvidenceGate,
@@ -39,12 +38,14 @@ from smart_model_router_scoring.fusion import (
 )
 from smart_model_router_scoring.options import ConfigError, check_count, check_positive
 from smart_model_router_scoring.retrieval.embedders import Embedder, HashedEmbedder, is_lexical
-from smart_model_router_scoring.retrieval.index import IndexFacts, Lane, SearchIndex, Snapshot
-from smart_model_router_scoring.retrieval.judged import EvidenceFound, Judged, ScoredHit, by_evidence, by_rank
+from smart_model_router_scoring.retrieval.index import Lane, SearchIndex, Snapshot
+from smart_model_router_scoring.retrieval.judged import Judged, ScoredHit, by_evidence, by_rank
+from smart_model_router_scoring.retrieval.results import Explained, Passage, QueryResults
 from smart_model_router_scoring.retrieval.strategies import (
     SEEDS,
     Found,
     KeywordSearch,
+    Matched,
     NotAvailable,
     Strategy,
     evidence_of,
@@ -53,75 +54,6 @@ from smart_model_router_scoring.retrieval.strategies import (
 )
 from smart_model_router_scoring.retrieval.vectors import Nearest, VectorSearch
 from smart_model_router_scoring.retrieval.wordllama_embedder import EmbedderUnavailable, WordLlamaEmbedder
-
-NOTHING_FOUND = "No relevant documents found."
-
-
-@dataclass(frozen=True, slots=True)
-class Passage:
-    """The text of a result. `modified` is seconds since 1970; `heading` the path of headings above it."""
-
-    chunk_id: str
-    score: float
-    path: str
-    heading: str
-    text: str
-    modified: float
-
-
-@dataclass(frozen=True, slots=True)
-class Explained:
-    """The explanation of a result: a word for its score, its rank and relevance in each strategy, two computations.
-
-    `term` is that of the score, `order` that of the number by which results are ordered.
-    """
-
-    passage: Passage
-    interpretation: str
-    ranks: Mapping[str, int]
-    relevance: Mapping[str, float]
-    age_days: float | None
-    term: Term
-    order: Term
-
-
-class QueryResults(list[tuple[str, float]]):
-    """A list of (chunk id, score), best first, which also knows what a person asks next.
-
-    `passages`, their texts; `explained`, with `explain=True`; `degraded`, the strategies that gave no answer and why;
-    `considered`, how many chunks were looked at; `facts`, what they were taken from; `meaning` of the scores.
-    `answers` is the confidence that the index answers the question (None on a founding scale, which has no such
-    number), `answers_term` its computation, with `explain=True`. Where it is too low there are no results; `nearest`
-    are then the passages that would be, for a person to judge. `evidence` is what both numbers were computed from.
-    """
-
-    def __init__(
-        self,
-        pairs: Iterable[tuple[str, float]],
-        *,
-        passages: Sequence[Passage],
-        explained: Sequence[Explained],
-        degraded: Mapping[str, str],
-        considered: int,
-        facts: IndexFacts,
-        meaning: str,
-        answers: float | None = None,
-        answers_term: Term | None = None,
-        nearest: Sequence[Passage] = (),
-        evidence: EvidenceFound | None = None,
-    ) -> None:
-        super().__init__(pairs)
-        self.passages = tuple(passages)
-        self.explained = tuple(explained)
-        self.degraded = degraded
-        self.considered = considered
-        self.facts = facts
-        self.meaning = meaning
-        self.answers = answers
-        self.answers_term = answers_term
-        self.nearest = tuple(nearest)
-        self.evidence = evidence
-
 
 log = logging.getLogger("smart_model_router_scoring.retrieval")
 
@@ -208,10 +140,9 @@ class QueryOrchestrator:
         self._evidence = self._config.evidence or EvidenceModel()
         # Of what another kind of strategy finds, nothing is known.
         known = all(isinstance(one, KeywordSearch | VectorSearch) for one in self._strategies)
-        judge = self._config.evidence is not None and known
-        words = (one for one in self._strategies if isinstance(one, KeywordSearch))
-        self._words = next(words, None) if judge else None
-        if self._words is None:
+        words = any(isinstance(one, KeywordSearch) for one in self._strategies)
+        self._judges = self._config.evidence is not None and known and words
+        if not self._judges:
             self._fusion  # noqa: B018 - a `min_confidence` that cannot be reached is told now
         # The order alone: what is shown, and with which score, is for the evidence to say.
         ordering = replace(fusion, calibration=Sigmoid(), min_confidence=0.0, evidence_gate=EvidenceGate())
@@ -243,13 +174,13 @@ class QueryOrchestrator:
             search = _Search(snapshot, self._config, retrieval_depth(top_k, top_n))
             await search.run(self._strategies, text)
             await search.expand()
-            return await self._results(search, text, top_n, explain)
+            return await self._results(search, top_n, explain)
         finally:
             snapshot.close()
 
-    async def _results(self, search: _Search, text: str, top_n: int, explain: bool) -> QueryResults:
+    async def _results(self, search: _Search, top_n: int, explain: bool) -> QueryResults:
         # One visit to the index and its thread: each costs more than the evidence does.
-        rows, fused, judged = await search.facts_lane.run(lambda sql: self._judge(sql, search, text, top_n))
+        rows, fused, judged = await search.facts_lane.run(lambda sql: self._judge(sql, search, top_n))
         passages, nearest = (
             [rows[one.hit.id].passage(one.hit.id, one.score) for one in hits] for hits in (judged.hits, judged.nearest)
         )
@@ -268,29 +199,30 @@ class QueryOrchestrator:
         )
 
     def _judge(
-        self, sql: sqlite3.Connection, search: _Search, text: str, top_n: int
+        self, sql: sqlite3.Connection, search: _Search, top_n: int
     ) -> tuple[dict[str, _Row], Fused[str], Judged]:
-        rows = _rows(sql, sorted({chunk_id for found in search.lists.values() for chunk_id in found}))
+        rows = _rows(sql, sorted({one for found in (*search.lists.values(), *search.best.values()) for one in found}))
         # An id that the index does not have is no result, whichever strategy found it.
-        lists = {name: [chunk_id for chunk_id in found if chunk_id in rows] for name, found in search.lists.items()}
-        words = self._words if KeywordSearch.name in lists else None
+        lists, bests = (
+            {name: [chunk_id for chunk_id in found if chunk_id in rows] for name, found in of.items()}
+            for of in (search.lists, search.best)
+        )
+        question = search.question if self._judges else None
         now = self._now() if self._now is not None and self._config.recency else None
-        fused = (self._fusion if words is None else self._ordering).fuse(
+        fused = (self._fusion if question is None else self._ordering).fuse(
             search.scored(lists),
             modified_times=None if now is None else {chunk_id: row.modified for chunk_id, row in rows.items()},
             now=None if now is None else datetime.fromtimestamp(now, UTC),
             evidence=best_evidence(search.relevance),
             top_n=top_n,
         )
-        if words is None:
+        if question is None:
             return rows, fused, by_rank(fused.hits, self._config.fusion.calibration.meaning)
         facts, nearest = search.snapshot.facts, search.nearest
-        model, null, best = self._evidence, facts.null, lists[words.name][:BEST]
+        model, null, best = self._evidence, facts.null, bests[KeywordSearch.name]
         if nearest is not None and facts.null_with_cosines is not None:
             model, null = self._config.evidence_with_cosines, facts.null_with_cosines
-            best = list(dict.fromkeys([*best, *lists[VectorSearch.name][:BEST]]))
-        stems = words.tokenizer.question(text)
-        question = QuestionTerms.of(stems, words.counts.of(sql, stems, facts.generation), facts.chunks)
+            best = list(dict.fromkeys([*best, *bests[VectorSearch.name]]))
         wanted = dict.fromkeys((*best, *(hit.id for hit in fused.hits)))
         others = {rows[one].row: one for one in wanted if one not in search.evidence}
         found = evidence_of(sql, question, others)
@@ -332,16 +264,21 @@ _WEIGHTS: Mapping[type[Embedder], float] = {HashedEmbedder: HASHED_WEIGHT, WordL
 
 
 class _Search:
-    """The lists of one question: strategy -> chunk ids, best first, and their scores."""
+    """The lists of one question: strategy -> chunk ids, best first, and their scores.
+
+    `lists` are as long as the caller asked for; `best` always has BEST of each: a verdict depends on no such number.
+    """
 
     def __init__(self, snapshot: Snapshot, config: RetrievalConfig, depth: int) -> None:
         self.snapshot = snapshot
         self.lists: dict[str, list[str]] = {}
+        self.best: dict[str, list[str]] = {}
         self.relevance: dict[str, dict[str, float]] = {}
         self.evidence: dict[str, PassageEvidence] = {}
         self.scores: dict[str, dict[str, float]] = {}
         self.degraded: dict[str, str] = {}
         self.nearest: Nearest | None = None
+        self.question: QuestionTerms | None = None
         self._config = config
         self._depth = depth
 
@@ -353,7 +290,7 @@ class _Search:
     async def run(self, strategies: Sequence[Strategy], text: str) -> None:
         """Ask all of them at once. Raises RuntimeError when none answers."""
         answers = await asyncio.gather(
-            *(self._ask(one.name, one.search(text, self._depth, self.snapshot)) for one in strategies)
+            *(self._ask(one.name, one.search(text, max(self._depth, BEST), self.snapshot)) for one in strategies)
         )
         # In the order of their names: the order of lists must not depend on the clock.
         for one, found in sorted(zip(strategies, answers, strict=True), key=lambda pair: pair[0].name):
@@ -376,9 +313,12 @@ class _Search:
             self._keep(GRAPH, found)
 
     def _keep(self, name: str, found: Sequence[Found]) -> None:
-        self.lists[name] = [one.chunk_id for one in found]
+        self.lists[name] = [one.chunk_id for one in found[: self._depth]]
+        self.best[name] = [one.chunk_id for one in found[:BEST]]
         if isinstance(found, Nearest):
             self.nearest = found
+        if isinstance(found, Matched):
+            self.question = found.question
         known = {one.chunk_id: one.relevance for one in found if one.relevance is not None}
         if known:
             self.relevance[name] = known

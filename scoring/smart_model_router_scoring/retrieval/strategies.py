@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from smart_model_router_scoring.evidence import PassageEvidence, QuestionTerms, passage_evidence
+from smart_model_router_scoring.evidence import PassageEvidence, QuestionTerms, WordEvidence
 from smart_model_router_scoring.retrieval.embedders import any_of, quoted
 from smart_model_router_scoring.retrieval.index import Snapshot
 from smart_model_router_scoring.retrieval.stems import DEFAULT_TOKENIZER, Tokenizer
@@ -83,6 +83,14 @@ class TermCounts:
         return counts
 
 
+class Matched(list[Found]):
+    """Chunks that have words of `question`, and the question: a passage that they miss is measured by it, too."""
+
+    def __init__(self, found: Iterable[Found], question: QuestionTerms) -> None:
+        super().__init__(found)
+        self.question = question
+
+
 class KeywordSearch:
     """Finds chunks by the terms of `tokenizer`, that of the index. Nothing in a question is syntax."""
 
@@ -100,12 +108,14 @@ class KeywordSearch:
                 f"the index has terms of {facts.tokenizer}, the question would be cut by {self.tokenizer.name}"
             )
 
-        def work(sql: sqlite3.Connection) -> list[Found]:
+        def work(sql: sqlite3.Connection) -> Matched:
             stems = self.tokenizer.question(text)
             counts = self.counts.of(sql, stems, facts.generation)
             rows = best_rows(sql, stems, limit, facts.chunks, counts)
-            found = evidence_of(sql, QuestionTerms.of(stems, counts, facts.chunks), rows)
-            return [Found(name, found[row].share, found[row], score) for row, (name, score) in rows.items()]
+            question = QuestionTerms.of(stems, counts, facts.chunks)
+            found = evidence_of(sql, question, rows)
+            listed = (Found(name, found[row].share, found[row], score) for row, (name, score) in rows.items())
+            return Matched(listed, question)
 
         return await snapshot.lane(self.name).run(work)
 
@@ -144,7 +154,8 @@ def holes(values: Collection[object]) -> str:
 def evidence_of(sql: sqlite3.Connection, question: QuestionTerms, rows: Collection[int]) -> dict[int, PassageEvidence]:
     """The evidence of the chunks of these rows."""
     query = f"SELECT id, heading, body FROM stems WHERE id IN {holes(rows)}"  # noqa: S608 - ours
-    return {row: passage_evidence(question, heading, body) for row, heading, body in sql.execute(query, tuple(rows))}
+    found = sql.execute(query, tuple(rows)) if rows else ()
+    return {row: PassageEvidence(WordEvidence(question, heading, body)) for row, heading, body in found}
 
 
 def _expression(terms: Sequence[str], counts: Mapping[str, int], chunks: int) -> str | None:

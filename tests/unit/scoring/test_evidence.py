@@ -26,9 +26,10 @@ from smart_model_router_scoring.evidence import (
     EvidenceModel,
     Logistic,
     Null,
+    PassageEvidence,
     QuestionTerms,
+    WordEvidence,
     information,
-    passage_evidence,
     question_evidence,
 )
 from smart_model_router_scoring.explain import given as leaf
@@ -49,6 +50,11 @@ def body(*words: str | int) -> str:
     return " ".join(one for word in words for one in (["x"] * word if isinstance(word, int) else [word]))
 
 
+def evidence_of(question: QuestionTerms, heading: str, text: str) -> PassageEvidence:
+    """The evidence of a passage of these stems."""
+    return PassageEvidence(WordEvidence(question, heading, text))
+
+
 def test_a_rare_word_tells_more_and_no_word_tells_less_than_nothing() -> None:
     """Information falls with the number of chunks that have the word, to 0."""
     told = [information(count, 10) for count in range(11)]
@@ -60,8 +66,8 @@ def test_a_rare_word_tells_more_and_no_word_tells_less_than_nothing() -> None:
 def test_the_window_holds_what_stands_close_together() -> None:
     """Half of the question when its words are further apart than the window, all of it when they are not."""
     question = asked("open", "breaker")
-    far = passage_evidence(question, "", body("open", WINDOW, "breaker"))
-    close = passage_evidence(question, "", body("breaker", WINDOW - 2, "open"))
+    far = evidence_of(question, "", body("open", WINDOW, "breaker"))
+    close = evidence_of(question, "", body("breaker", WINDOW - 2, "open"))
     assert far.features["window"] == pytest.approx(0.5)
     assert close.features["window"] == pytest.approx(1.0)
     assert (far.share, close.share) == (1.0, 1.0)
@@ -70,17 +76,17 @@ def test_the_window_holds_what_stands_close_together() -> None:
 def test_the_best_window_is_not_the_last_one() -> None:
     """A word that enters alone, far behind two that stand together, tells less than they do."""
     question = asked("open", "breaker", "circuit")
-    found = passage_evidence(question, "", body("open", "breaker", WINDOW, "circuit", "circuit"))
+    found = evidence_of(question, "", body("open", "breaker", WINDOW, "circuit", "circuit"))
     assert found.features["window"] == pytest.approx(2 / 3)
 
 
 def test_the_heading_is_part_of_every_window() -> None:
     """A word of it counts wherever the others stand, and once."""
     question = asked("open", "breaker")
-    found = passage_evidence(question, "breaker", body(WINDOW, "open", 3, "breaker")).features
+    found = evidence_of(question, "breaker", body(WINDOW, "open", 3, "breaker")).features
     assert found["window"] == pytest.approx(1.0)
     assert found["heading"] == pytest.approx(0.5)
-    assert passage_evidence(question, "breaker", body(5)).features["window"] == pytest.approx(0.5)
+    assert evidence_of(question, "breaker", body(5)).features["window"] == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize(
@@ -99,20 +105,20 @@ def test_the_heading_is_part_of_every_window() -> None:
 )
 def test_a_pair_stands_together_in_the_text_or_has_a_word_in_the_heading(heading: str, text: str, near: float) -> None:
     """In either order, at most NEAR words apart."""
-    assert passage_evidence(asked("circuit", "breaker"), heading, text).features["near"] == near
+    assert evidence_of(asked("circuit", "breaker"), heading, text).features["near"] == near
 
 
 def test_a_question_of_one_word_has_no_pairs() -> None:
     """Then it is near where it is at all. A repeated word makes no pair with itself."""
     for question in (asked("breaker"), asked("breaker", "breaker")):
-        assert passage_evidence(question, "", body("breaker")).features["near"] == 1.0
-        assert passage_evidence(question, "", body(3)).features["near"] == 0.0
+        assert evidence_of(question, "", body("breaker")).features["near"] == 1.0
+        assert evidence_of(question, "", body(3)).features["near"] == 0.0
 
 
 def test_words_that_are_everywhere_prove_nothing() -> None:
     """A question without information has no share of it anywhere."""
     question = QuestionTerms.of(["a", "b"], {"a": 20, "b": 20}, 10)
-    found = passage_evidence(question, "a", "a b")
+    found = evidence_of(question, "a", "a b")
     assert (found.share, found.features) == (0.0, dict.fromkeys(PASSAGE, 0.0))
     assert question_evidence(question, [found])["known"] == 0.0
 
@@ -120,7 +126,7 @@ def test_words_that_are_everywhere_prove_nothing() -> None:
 def test_a_question_has_the_features_of_its_best_passage_and_two_of_its_own() -> None:
     """known: the share the index has at all; breadth: the mean share of BEST passages, missing ones having none."""
     question = asked("open", "breaker", "unknown")
-    passages = [passage_evidence(question, "", body("open")), passage_evidence(question, "", body("open", "breaker"))]
+    passages = [evidence_of(question, "", body("open")), evidence_of(question, "", body("open", "breaker"))]
     found = question_evidence(question, passages)
     assert {name: found[name] for name in PASSAGE} == passages[1].features
     assert found["known"] == pytest.approx(question.share(["open", "breaker"], question.whole))
@@ -133,16 +139,16 @@ def test_a_question_has_the_features_of_its_best_passage_and_two_of_its_own() ->
 def test_the_best_passage_is_not_the_one_that_has_most_words_far_apart() -> None:
     """Three of four words together tell more than all four without a window that has two."""
     question = QuestionTerms.of("abcd", dict.fromkeys("abcd", 10), CHUNKS)
-    apart = passage_evidence(question, "", body("a", WINDOW, "b", WINDOW, "c", WINDOW, "d"))
-    together = passage_evidence(question, "", "a b c")
+    apart = evidence_of(question, "", body("a", WINDOW, "b", WINDOW, "c", WINDOW, "d"))
+    together = evidence_of(question, "", "a b c")
     assert question_evidence(question, [apart, together])["window"] == pytest.approx(0.75)
 
 
 def test_the_best_passage_is_that_of_most_words_and_meaning_and_cosines_are_the_greatest() -> None:
     """A passage without a word of the question can be the best one by its cosine; any passage gives a cosine."""
     question = asked("open", "breaker")
-    words = passage_evidence(question, "", "open x")
-    meaning = passage_evidence(question, "", "x y").with_cosines((0.9, 0.1))
+    words = evidence_of(question, "", "open x")
+    meaning = evidence_of(question, "", "x y").with_cosines((0.9, 0.1))
     assert question_evidence(question, [words, meaning])["window"] == 0.0
     found = question_evidence(question, [words.with_cosines((0.2, 0.6)), meaning.with_cosines((0.3, 0.1))])
     assert found["window"] == pytest.approx(0.5)

@@ -27,7 +27,7 @@ from smart_model_router_scoring.retrieval import (
 from smart_model_router_scoring.retrieval.null_questions import NULL_QUESTIONS
 from smart_model_router_scoring.retrieval.strategies import KeywordSearch
 from smart_model_router_scoring.retrieval.vectors import VectorSearch
-from tests.unit.scoring.retrieval.folders import DAY, NOW, indexed, write
+from tests.unit.scoring.retrieval.folders import DAY, NOW, Marks, indexed, write
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 KEEP_ALL = RetrievalConfig(fusion=FusionConfig(min_confidence=0.0, weights={"graph": 0.25}))
@@ -100,10 +100,22 @@ async def test_a_question_that_the_index_does_not_answer_has_no_results_and_says
 
 
 async def test_whether_an_index_answers_does_not_depend_on_how_many_results_are_asked_for(topics: Path) -> None:
-    """It is asked of the same BEST passages."""
-    asked = QueryOrchestrator(topics)
-    answers = {(await asked.query("reverse a list in place", top_n=n)).answers for n in (1, 5, BEST, 100)}
+    """It is asked of the same BEST passages, however few are to be shown or fused."""
+    asked, question = QueryOrchestrator(topics), "reverse a list in place"
+    depths = ((n, k) for n in (1, 5, BEST, 100) for k in (1, BEST - 1, BEST, 100))
+    answers = {(await asked.query(question, top_n=n, top_k=k)).answers for n, k in depths}
     assert len(answers) == 1
+
+
+async def test_vectors_say_the_same_of_a_question_however_few_are_asked_for(tmp_path: Path) -> None:
+    """Their BEST passages count, too; what is fused and shown is of `top_k` all the same."""
+    marks = Marks(*(f"word{n}" for n in range(12)))
+    pages = {f"{n:02}.txt": f"tea word{n} and word{(n + 1) % 12} {'leaf ' * n}" for n in range(12)}
+    db, _ = await indexed(tmp_path, pages, marks)
+    asked = QueryOrchestrator(db, embedder=marks, config=KEEP_ALL)
+    found = [await asked.query("tea word3 word4 word9", top_n=1, top_k=k) for k in (1, 3, BEST - 1, BEST, 100)]
+    assert len({one.answers for one in found}) == 1
+    assert found[0].considered < found[1].considered < found[3].considered
 
 
 async def test_scores_never_rise_down_the_list_and_each_explains_itself(topics: Path) -> None:
