@@ -27,6 +27,7 @@ from smart_model_router_research.engine import (
     StoredStep,
     WorkflowChanged,
 )
+from smart_model_router_research.engine.store_rules import late_decision
 from smart_model_router_research.workflow import Costs
 
 if TYPE_CHECKING:
@@ -260,6 +261,18 @@ class RunStoreContract(ABC):
         assert (await store.checkpoint("r")).number == 0
 
     @pytest.mark.asyncio
+    async def test_a_step_pauses_with_the_event_that_says_so(self) -> None:
+        """As a subgraph does in which a decision is waited for; nothing can be decided about it."""
+        store = self.process()
+        lease = await self.begun(store)
+        await store.begin(lease, "a", 1, "i")
+        await store.record(lease, RunEventKind.STEP_PAUSED, "a")
+        assert (await store.load("r")).steps["a"].result == StepResult(state=StepState.PAUSED, attempts=1)
+        assert await store.approvals("r") == []
+        assert await store.begin(lease, "a", 1, "i") is None
+        assert (await store.load("r")).steps["a"].result.state is StepState.RUNNING
+
+    @pytest.mark.asyncio
     async def test_other_input_is_other_work(self) -> None:
         """A result answers for the input that it was made from only."""
         store = self.process()
@@ -380,7 +393,7 @@ class RunStoreContract(ABC):
         assert await store.approvals("r") == []
         with pytest.raises(ConfigurationError, match="none is"):
             await store.decide("r", Approval())
-        assert await store.ask(lease, "a", "?", 60.0) == Approval(approved=False, step="a")
+        assert await store.ask(lease, "a", "?", 60.0) == late_decision("a")
 
     @pytest.mark.asyncio
     async def test_a_decision_among_several_names_its_step(self) -> None:

@@ -137,7 +137,7 @@ _HOMES = {
         "RunStore",
         "StaleLease",
         "StateTooLarge",
-    "StateTooLarge",
+        "StateTooLarge",
         "StoreUnavailable",
         "StoredRun",
         "StoredStep",

@@ -23,11 +23,13 @@ from smart_model_router_research.engine.store_port import (
     WorkflowChanged,
 )
 from smart_model_router_research.engine.store_rules import (
+    STATE_BY_EVENT,
     check_state,
     decided_step,
     differing_steps,
     granted,
     json_text,
+    late_decision,
 )
 from smart_model_router_research.workflow.definition import Costs
 
@@ -124,10 +126,10 @@ class MemoryRunStore:
     async def record(
         self, lease: RunLease, kind: RunEventKind, step: str = "", data: Mapping[str, Any] | None = None
     ) -> RunEvent:
-        """Keep an event that settles no step: retries, pauses, the engine that was selected."""
+        """Keep an event that settles no step, and the state that it says of its step or its run."""
         row = self._held(lease)
-        if kind is RunEventKind.STEP_RETRYING and step in row.steps:
-            row.steps[step].change(StepState.RETRYING)
+        if kind in STATE_BY_EVENT and step in row.steps:
+            row.steps[step].change(STATE_BY_EVENT[kind])
         if kind is RunEventKind.RUN_RESUMED:
             row.state = RunState.RUNNING
         self._add(row, kind, step, data or {})
@@ -173,11 +175,11 @@ class MemoryRunStore:
         ]
 
     async def ask(self, lease: RunLease, step: str, message: str, seconds: float | None) -> Approval | None:
-        """Pause a step for a decision; returns the decision when there is one already, a rejection when it is late."""
+        """Pause a step for a decision; returns the decision when there is one already, or it is late."""
         row = self._held(lease)
         if (asked := row.approvals.get(step)) is not None:
             if asked.decision is None and asked.until is not None and asked.until <= self._now():
-                return Approval(approved=False, step=step)
+                return late_decision(step)
             return asked.decision
         until = None if seconds is None else self._now() + seconds
         row.approvals[step] = _Asked(message, self._wall(), until)

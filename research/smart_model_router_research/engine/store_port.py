@@ -209,7 +209,10 @@ class RunStore(Protocol):
     async def record(
         self, lease: RunLease, kind: RunEventKind, step: str = "", data: Mapping[str, Any] | None = None
     ) -> RunEvent:
-        """Keep an event that settles no step: retries, pauses, the engine that was selected."""
+        """Keep an event that settles no step: retries, pauses, the engine that was selected.
+
+        `step_retrying` and `step_paused` change the state of a step that began, `run_resumed` that of the run.
+        """
         ...
 
     async def end(self, lease: RunLease, state: RunState, outputs: Mapping[str, Any], reason: str) -> RunEvent:
@@ -233,7 +236,10 @@ class RunStore(Protocol):
         ...
 
     async def ask(self, lease: RunLease, step: str, message: str, seconds: float | None) -> Approval | None:
-        """Pause a step for a decision, for so many seconds at most; returns the decision when there is one already."""
+        """Pause a step for a decision, for so many seconds at most; returns the decision when there is one already.
+
+        Once it is late that is `store_rules.late_decision`.
+        """
         ...
 
     async def decide(self, run_id: str, approval: Approval) -> str:

@@ -7,11 +7,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from smart_model_router.domain.errors import ConfigurationError
-from smart_model_router_research.engine.protocol import Approval
+from smart_model_router_research.engine.protocol import Approval, RunEventKind
+from smart_model_router_research.engine.states import StepState
 from smart_model_router_research.engine.store_port import RunBusy, StateTooLarge
 
 STATE_LIMIT = 1_048_576
 """Characters of JSON text that inputs and results of a run may have together."""
+STATE_BY_EVENT = {RunEventKind.STEP_RETRYING: StepState.RETRYING, RunEventKind.STEP_PAUSED: StepState.PAUSED}
+"""The state of a step that began, after an event that settles it not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,11 @@ def decided_step(run_id: str, approval: Approval, waiting: Iterable[str]) -> str
     return named[0]
 
 
+def late_decision(step: str) -> Approval:
+    """Return the rejection of a step that was not decided in time."""
+    return Approval(approved=False, payload="no decision in time", step=step)
+
+
 def differing_steps(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
     """Return the names of steps whose hashes differ, that are new or are gone, in the order of the alphabet."""
     return sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
@@ -80,4 +88,3 @@ def json_text(data: object) -> str:
 
 
 _STRICT = json.JSONEncoder(allow_nan=False)
-
