@@ -202,12 +202,11 @@ class AttemptRunner:
         proven = VERSION not in named or proof in self.state.proven_versions
         return not proven or bool(named.keys() - {VERSION})
 
-    def _note_version(self, admitted: AdmittedTarget, failure: Failure | None) -> None:
-        """The call was answered: its version is let in here."""
-        if failure is None and VERSION in self.request.headers:
-            version = self._access_named(admitted).get(VERSION)
-            if version is not None:
-                self.state.proven_versions.add((admitted.facts.target.provider, version))
+    def _prove_version(self, admitted: AdmittedTarget) -> None:
+        """The call was answered: the version that it named is let in here."""
+        version = self._access_named(admitted).get(VERSION)
+        if version is not None:
+            self.state.proven_versions.add((admitted.facts.target.provider, version))
 
     def _access_named(self, admitted: AdmittedTarget) -> Mapping[str, str]:
         to, asked, spoken = (
@@ -232,7 +231,8 @@ class AttemptRunner:
         `away` are the seconds in which the caller did not read the stream: they do not count as the call's.
         """
         context, state, lease, facts = self.context, self.state, admitted.lease, admitted.facts
-        self._note_version(admitted, failure)
+        if failure is None and VERSION in self.request.headers:
+            self._prove_version(admitted)
         if lease.settled:
             return  # a hedge's loser, or a call whose loop had stopped: its end was told before it knew
         now = state.clock.now()

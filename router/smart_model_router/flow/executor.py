@@ -68,7 +68,6 @@ class RequestExecutor:
         self.recovery = effective(request, context.route.recovery) if request.stream else NO_RECOVERY
         self.delayed = self.recovery.mode in ("buffered", "hold_back")
         """True when a policy of recovery delays the beginning of the stream."""
-        self._hedging = Hedging(context, self.attempts, self._admission)
 
     async def prepare(self) -> None:
         """Find what the request refers to, and plan anew with that; to be awaited before `serve`.
@@ -228,7 +227,8 @@ class RequestExecutor:
             if late_at is None:
                 served = await perform(admitted)
             else:
-                admitted, served = await self._hedging.call(admitted, late_at, perform)
+                hedging = Hedging(self.context, self.attempts, self._admission)
+                admitted, served = await hedging.call(admitted, late_at, perform)
             if not isinstance(served, Failure):
                 self.report_builder.served_by(admitted, self.context.translations.sent(admitted.facts))
                 return served

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from operator import attrgetter
 
 from smart_model_router.core.selection.affinity import of_key
@@ -58,15 +58,14 @@ def peers(candidates: Sequence[Candidate], view: View) -> list[Candidate]:
     return [c for c in candidates if c.id not in proven or proven[c.id] >= best - TIE]
 
 
-def _figures(candidates: Sequence[Candidate], view: View) -> Iterable[tuple[Candidate, Snapshot, float | None]]:
+def _figures(candidates: Sequence[Candidate], view: View) -> list[tuple[Candidate, Snapshot, float | None]]:
     """Each candidate, its statistics and its latency: where it is unknown, the median of the known ones."""
-    seen = [view.of(c.id) for c in candidates]
-    latencies = [latency_of(snapshot, view.stream) for snapshot in seen]
-    known = [latency for latency in latencies if latency is not None]
-    if known and len(known) < len(latencies):
-        usual = median(known)
-        latencies = [usual if own is None else own for own in latencies]
-    return zip(candidates, seen, latencies, strict=True)
+    found = [(c, seen := view.of(c.id), latency_of(seen, view.stream)) for c in candidates]
+    known = [latency for _, _, latency in found if latency is not None]
+    if not known or len(known) == len(found):
+        return found
+    usual = median(known)
+    return [(c, seen, usual if own is None else own) for c, seen, own in found]
 
 
 def ranked(candidates: Sequence[Candidate], view: View, now: float) -> list[Candidate]:
