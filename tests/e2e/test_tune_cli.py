@@ -69,7 +69,8 @@ def test_what_is_written_is_what_the_command_and_the_gateway_use(smr: Smr, serve
     question = ("query", "what is a badrexat like", "--json")
     before = json.loads(smr(*question).stdout)
     assert before["results"] == []
-    assert not before["nearest"][0]["chunk_id"].startswith("badrexat.md")
+    assert not before["nearest"][0][0].startswith("badrexat.md")
+    assert [one["chunk_id"] for one in before["passages"]] == [chunk_id for chunk_id, _ in before["nearest"]]
     done = smr("evaluate", "--tune", "--fit", *FILES, "--away", "away.txt", "--write", CONFIG, "--json", seconds=SLOW)
     told = json.loads(done.stdout)
     assert (told["tune"]["better"], told["written"]["file"]) == (True, CONFIG)

@@ -39,6 +39,7 @@ from smart_model_router_scoring.retrieval import (
     QueryResults,
     SearchIndex,
     UnknownDocument,
+    UnusableVectors,
     index_folder,
 )
 from smart_model_router_scoring.retrieval.answering import as_dict
@@ -112,6 +113,8 @@ async def _index(folder: Path, found: Indexed) -> IndexReport:
             return await index_folder(folder, found.file, now=time.time(), embedder=embedder)
         except ForeignIndex as error:
             raise ConfigurationError("--db", str(found.file), str(error)) from None
+        except UnusableVectors as error:
+            raise ConfigurationError("search.embedding_model", found.search.embedding_model, str(error)) from None
 
 
 _EXCERPT = 70
@@ -155,8 +158,6 @@ async def _ask_index(query: Query) -> int:
     for name, reason in sorted(results.degraded.items()):
         print_line(f"smr: without {name} search: {reason}")
     facts = results.facts
-    if (unused := search_service.unused_vectors(found.search, facts.embedder)) is not None:
-        print_line(f"smr: without vector search: {unused}")
     sure = "" if results.answers is None else f"; confidence that they answer the question: {results.answers:.2f}"
     if not results and results.answers is not None:
         needed = f"the confidence has to be {found.search.min_confidence:.2f} or more"
@@ -229,12 +230,15 @@ _MEANS = {"keyword": "it has {:.0%} of what the question's words tell", "vector"
 def _as_dict(results: QueryResults, answer: str | None) -> dict[str, Any]:
     told: dict[str, Any] = {
         "results": [list(pair) for pair in results],
-        "passages": [{"chunk_id": one.chunk_id, "heading": one.heading, "text": one.text} for one in results.passages],
+        "passages": [
+            {"chunk_id": one.chunk_id, "heading": one.heading, "text": one.text}
+            for one in (*results.passages, *results.nearest)
+        ],
         "degraded": dict(results.degraded),
         "considered": results.considered,
         "meaning": results.meaning,
         "answers": results.answers,
-        "nearest": [{"chunk_id": one.chunk_id, "heading": one.heading, "text": one.text} for one in results.nearest],
+        "nearest": [[one.chunk_id, one.score] for one in results.nearest],
     }
     if results.explained:
         told["explanations"] = [as_dict(one) for one in results.explained]

@@ -16,6 +16,7 @@ from smart_model_router_scoring.retrieval.index import (
     IndexNotReady,
     SearchIndex,
     Snapshot,
+    UnusableVectors,
 )
 from smart_model_router_scoring.retrieval.orchestrator import HeavyHashedVectors, QueryOrchestrator, RetrievalConfig
 from smart_model_router_scoring.retrieval.results import NOTHING_FOUND, Explained, Passage, QueryResults
@@ -57,6 +58,7 @@ __all__ = [
     "Strategy",
     "Tokenizer",
     "UnknownDocument",
+    "UnusableVectors",
     "WordLlamaEmbedder",
     "index_folder",
     "wordllama_is_installed",

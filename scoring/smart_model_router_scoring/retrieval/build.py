@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import os
 import posixpath
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +15,7 @@ from typing import ParamSpec, TypeVar
 from smart_model_router_scoring.options import Note, Notes
 from smart_model_router_scoring.retrieval.documents import packed_text
 from smart_model_router_scoring.retrieval.embedders import Embedder, is_lexical, packed, unpacked
-from smart_model_router_scoring.retrieval.files import MOST_BYTES, PDF, page_of_file
+from smart_model_router_scoring.retrieval.files import page_of_file
 from smart_model_router_scoring.retrieval.index import (
     FORMAT,
     NULL,
@@ -24,83 +23,13 @@ from smart_model_router_scoring.retrieval.index import (
     TABLES,
     ForeignIndex,
     IndexBusy,
+    UnusableVectors,
     open_to_write,
 )
+from smart_model_router_scoring.retrieval.listing import SourceFile, scan
 from smart_model_router_scoring.retrieval.null import ask_null, texts_to_embed
-from smart_model_router_scoring.retrieval.pdf import can_read_pdf
 from smart_model_router_scoring.retrieval.reading import Chunk, Link, Page
 from smart_model_router_scoring.retrieval.stems import DEFAULT_TOKENIZER, Tokenizer
-
-
-@dataclass(frozen=True, slots=True)
-class SourceFile:
-    """A file: `path` from the root, with slashes on every platform."""
-
-    path: str
-    file: Path
-    mtime_ns: int
-    size: int
-
-
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """The files of a folder, by path, and the files and folders that cannot be read."""
-
-    files: tuple[SourceFile, ...]
-    unreadable: frozenset[str]
-
-
-def scan(root: Path, notes: Notes) -> Listing:
-    """The readable kinds of file below `root`. Hidden files and folders, and symbolic links, are left out.
-
-    (A symbolic link may lead out of the folder, or in a circle.) What cannot be looked at becomes a note.
-    """
-    found: list[SourceFile] = []
-    closed: set[str] = set()
-    unread: list[str] = []
-    pdfs = can_read_pdf()
-
-    def unreadable(error: OSError) -> None:
-        path = Path(error.filename or root).relative_to(root).as_posix()
-        closed.add(path)
-        notes.add("unreadable", path, error.strerror)
-
-    for folder, folders, names in os.walk(root, onerror=unreadable):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        for name in names:
-            file = Path(folder, name)
-            if name.startswith(".") or file.suffix.lower() not in MOST_BYTES or file.is_symlink():
-                continue
-            try:
-                one = _found(root, file, notes)
-            except OSError as error:
-                unreadable(error)
-                continue
-            if one is not None and file.suffix.lower() == PDF and not pdfs:
-                unread.append(one.path)
-            elif one is not None:
-                found.append(one)
-    if unread:  # they have not vanished
-        closed.update(unread)
-        more = f", and {len(unread) - 1} more" if len(unread) > 1 else ""
-        notes.add("pdf", min(unread) + more, "`pip install 'smart-model-router[pdf]'` lets PDF files be read")
-    return Listing(tuple(sorted(found, key=lambda one: one.path)), frozenset(closed))
-
-
-def _found(root: Path, file: Path, notes: Notes) -> SourceFile | None:
-    path = file.relative_to(root).as_posix()
-    try:
-        path.encode()
-    except UnicodeEncodeError:
-        notes.add("undecodable_name", ascii(path))
-        return None
-    stat = file.stat()
-    most = MOST_BYTES[file.suffix.lower()]
-    if stat.st_size > most:
-        notes.add("too_large", path, f"{stat.st_size} bytes; at most {most}")
-        return None
-    return SourceFile(path, file, stat.st_mtime_ns, stat.st_size)
-
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -142,8 +71,8 @@ async def index_folder(
     """Bring the index at `db` up to date with `folder`: read what is new or changed, forget what has vanished.
 
     `now` is seconds since 1970. Without an embedder the index has no vectors. Raises NotADirectoryError,
-    ForeignIndex for the index of another folder, IndexBusy when another process is writing, and what the embedder
-    raises; then the index is as it was.
+    ForeignIndex for the index of another folder, IndexBusy when another process is writing, UnusableVectors for those
+    of two lengths, and what the embedder raises; then the index is as it was.
     """
     root = await asyncio.to_thread(_root, folder)
     writer = await asyncio.to_thread(_Writer.open, Path(db), root, tokenizer, embedder.name if embedder else None)
@@ -308,7 +237,7 @@ class _Writer:
             # The name of the file says what it is about, in documents without headings above all.
             heading = chunk.heading or posixpath.splitext(posixpath.basename(path))[0]
             lines = (chunk.first_line, chunk.last_line)
-            values = (document, _chunk_id(path, chunk, taken), heading, chunk.text, *lines)
+            values = (document, _name_of(path, chunk, taken), heading, chunk.text, *lines)
             columns = "document, chunk_id, heading, body, first_line, last_line"
             insert = f"INSERT INTO chunks ({columns}) VALUES (?, ?, ?, ?, ?, ?)"  # noqa: S608 - ours
             row = self._sql.execute(insert, values).lastrowid
@@ -355,10 +284,29 @@ class _Writer:
             last = batch[-1][0]
 
     def keep(self, chunks: Sequence[int], vectors: Sequence[Sequence[float]]) -> None:
-        """Write vectors, each of length 1."""
+        """Write vectors, each at length 1. Raises UnusableVectors."""
+        self._check(vectors, len(chunks), lambda at: f"the chunk {self._chunk_id(chunks[at])}")
         rows = [(chunk, packed(one)) for chunk, one in zip(chunks, vectors, strict=True)]
         self._sql.executemany("INSERT INTO vectors VALUES (?, ?)", rows)
         self._embedded = max(self._embedded, 0) + len(rows)
+
+    def _chunk_id(self, row: int) -> str:
+        return str(self._sql.execute("SELECT chunk_id FROM chunks WHERE id = ?", (row,)).fetchone()[0])
+
+    def _check(self, vectors: Sequence[Sequence[float]], wanted: int, named: Callable[[int], str]) -> None:
+        """Refuse other than one vector a text, and one of another length than those that are there."""
+        if len(vectors) != wanted:
+            raise UnusableVectors(
+                f"{self._embedder} gave {len(vectors)} vectors for {wanted} texts, one each is needed"
+            )
+        known = self._sql.execute("SELECT length(vector) / 2 FROM vectors LIMIT 1").fetchone()
+        length: int = known[0] if known else len(vectors[0])
+        wrong = next((at for at, one in enumerate(vectors) if len(one) != length or not length), None)
+        if wrong is not None:
+            raise UnusableVectors(
+                f"{self._embedder} gave {named(wrong)} a vector of {len(vectors[wrong])} numbers, and others {length}:"
+                " one length above 0 is needed, and another name where a model changes (a new name embeds all again)"
+            )
 
     def null_texts(self) -> Iterator[list[str]]:
         """The texts of the null without a vector, in batches."""
@@ -367,7 +315,8 @@ class _Writer:
         yield from (left[at : at + BATCH] for at in range(0, len(left), BATCH))
 
     def keep_null(self, texts: Sequence[str], vectors: Sequence[Sequence[float]]) -> None:
-        """Write the vectors of texts of the null."""
+        """Write the vectors of texts of the null. Raises UnusableVectors."""
+        self._check(vectors, len(texts), lambda at: f"the question {texts[at]!r}")
         rows = [(text, packed(one)) for text, one in zip(texts, vectors, strict=True)]
         self._sql.executemany("INSERT INTO null_vectors VALUES (?, ?)", rows)
 
@@ -412,7 +361,7 @@ class _Writer:
         self._sql.close()
 
 
-def _chunk_id(path: str, chunk: Chunk, taken: dict[str, int]) -> str:
+def _name_of(path: str, chunk: Chunk, taken: dict[str, int]) -> str:
     """`path#L3-L9`, of a PDF `path#page=3`; a second chunk of the same place is `path#L3-L9.2`."""
     plain = f"{path}#page={chunk.page}" if chunk.page else f"{path}#L{chunk.first_line}-L{chunk.last_line}"
     taken[plain] = taken.get(plain, 0) + 1

@@ -40,6 +40,10 @@ class ForeignIndex(ValueError):
     """The index is of another folder: writing would remove everything of that one."""
 
 
+class UnusableVectors(ValueError):
+    """An embedder gave vectors that cannot be in one index: too few, or of two lengths. The message says of which."""
+
+
 FORMAT = f"8/{unicodedata.unidata_version}"
 """The version of the tables, terms and null questions, and of Unicode: words folded by another are not found."""
 NULL = "null"

@@ -112,7 +112,8 @@ class QueryOrchestrator:
     `embedder` must be that of the index for vector search to take part. Beside keywords, scored by evidence, a
     `WordLlamaEmbedder` weighs 0.25 and a `HashedEmbedder` 0.01 of them unless `weights` names `vector`; of the latter
     more than 0.25 is warned of (HeavyHashedVectors). `now` gives seconds since 1970, for recency; without it recency
-    counts for nothing. `strategies` replace keyword and vector search.
+    counts for nothing. `strategies` replace keyword and vector search. `without_vectors` is the reason why there is no
+    embedder: where the index has vectors, `degraded` names it.
     """
 
     def __init__(
@@ -123,9 +124,11 @@ class QueryOrchestrator:
         config: RetrievalConfig | None = None,
         now: Callable[[], float] | None = None,
         strategies: Sequence[Strategy] | None = None,
+        without_vectors: str | None = None,
     ) -> None:
         self._index = index if isinstance(index, SearchIndex) else SearchIndex(index)
         self._now = now
+        self._without_vectors = without_vectors
         given: list[Strategy] = [KeywordSearch()]
         if embedder is not None:
             given.append(VectorSearch(embedder))
@@ -172,6 +175,9 @@ class QueryOrchestrator:
                 if isinstance(one, VectorSearch):
                     await one.prepare(snapshot.facts)
             search = _Search(snapshot, self._config, retrieval_depth(top_k, top_n))
+            if self._without_vectors is not None and snapshot.facts.embedder is not None:
+                has = f"the index has vectors of {snapshot.facts.embedder}"
+                search.degraded[VectorSearch.name] = f"{has}, {self._without_vectors}"
             await search.run(self._strategies, text)
             await search.expand()
             return await self._results(search, top_n, explain)

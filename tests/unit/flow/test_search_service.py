@@ -14,14 +14,16 @@ from smart_model_router.config import RouterConfig, SearchConfig
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.flow import search_service
 from smart_model_router_scoring.retrieval import (
+    Embedder,
     HashedEmbedder,
     HeavyHashedVectors,
     Passage,
     QueryOrchestrator,
     QueryResults,
     WordLlamaEmbedder,
+    answering,
 )
-from tests.unit.scoring.retrieval.folders import DAY, NOW, indexed, write
+from tests.unit.scoring.retrieval.folders import DAY, NOW, Marks, indexed, write
 
 CONFIG: dict[str, Any] = {
     "version": 1,
@@ -87,24 +89,39 @@ def test_scores_that_no_founding_threshold_fits_are_refused() -> None:
     assert isinstance(search_service.orchestrator(read(**own).search, Path("x"), now=lambda: NOW), QueryOrchestrator)
 
 
+async def told_of_vectors(tmp_path: Path, made_by: Embedder | None, **search: Any) -> str | None:
+    """The reason in the gateway's answer why vectors of this embedder in an index take no part, if one is told."""
+    db, _ = await indexed(tmp_path, embedder=made_by)
+    asked = search_service.orchestrator(read(**search).search, db, now=lambda: NOW)
+
+    async def write_answer(*_: object) -> str:
+        return "an answer"
+
+    status, told = await answering.answer(b'{"query": "circuit breaker"}', asked, write_answer)
+    reason: str | None = told["degraded"].get("vector")
+    assert status == 200
+    return reason
+
+
 @pytest.mark.usefixtures("no_extra")
-def test_vectors_that_the_missing_extra_leaves_unused_are_told() -> None:
+@pytest.mark.asyncio
+async def test_vectors_that_the_missing_extra_leaves_unused_are_told(tmp_path: Path) -> None:
     """The embedder of the index and both ways out; nothing where there are no vectors or they are switched off."""
-    reason = search_service.unused_vectors(read().search, "wordllama/x")
+    reason = await told_of_vectors(tmp_path, Marks("breaker", name="wordllama/x"))
     assert reason is not None
     assert "vectors of wordllama/x" in reason
     assert "smart-model-router[embed]" in reason
     assert "index the folder again" in reason
-    assert search_service.unused_vectors(read().search, None) is None
-    weights: list[dict[str, Any]] = [{"weights": {"vector": weight}} for weight in (0, 0.1)]
-    for switched in ({"embedder": "none"}, {"embedder": "hashed"}, *weights):
-        assert search_service.unused_vectors(read(**switched).search, "wordllama/x") is None
+    switches: list[dict[str, Any]] = [{"embedder": "none"}, {"weights": {"vector": 0}}]
+    for switched in switches:
+        assert await told_of_vectors(tmp_path, Marks("breaker", name="wordllama/x"), **switched) is None
+    assert await told_of_vectors(tmp_path, None) is None
 
 
-def test_vectors_that_take_part_are_not_told_as_unused() -> None:
-    """With the extra there is nothing to say, nor with a model of the router."""
-    assert search_service.unused_vectors(read().search, "wordllama/x") is None
-    assert search_service.unused_vectors(read(embedding_model="smart").search, "router/smart") is None
+@pytest.mark.asyncio
+async def test_vectors_that_take_part_are_not_told_as_unused(tmp_path: Path) -> None:
+    """With the extra there is nothing to say."""
+    assert await told_of_vectors(tmp_path, WordLlamaEmbedder()) is None
 
 
 CURVE = {"bias": 0.5, "weights": {"window": 2.0, "heading": 0.0}}
@@ -233,12 +250,12 @@ async def test_vectors_come_from_the_model_that_is_configured(tmp_path: Path) ->
 @pytest.mark.asyncio
 @pytest.mark.usefixtures("no_extra")
 async def test_without_a_model_the_default_is_keywords_and_links(tmp_path: Path) -> None:
-    """Also in an index that has hashed vectors: the default ranks nothing by them, and misses nothing."""
+    """Also in an index that has hashed vectors: the default ranks nothing by them, and says so."""
     assert search_service.embedder(read().search, None) is None
     db, _ = await indexed(tmp_path, embedder=HashedEmbedder())
     made = search_service.orchestrator(read().search, db, now=lambda: NOW)
     found = [await made.query(text, explain=True) for text in PROBES]
-    assert all(dict(results.degraded) == {} for results in found)
+    assert {name for results in found for name in results.degraded} == {"vector"}
     assert {name for results in found for one in results.explained for name in one.ranks} == {"keyword", "graph"}
 
 

@@ -6,6 +6,7 @@ import asyncio
 import os
 import sqlite3
 import threading
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -14,14 +15,17 @@ import pytest
 
 from smart_model_router_scoring.retrieval import (
     OLDER_FORMAT,
+    CallableEmbedder,
     ForeignIndex,
     IndexBusy,
     IndexNotReady,
     QueryOrchestrator,
     SearchIndex,
+    UnusableVectors,
     index,
     index_folder,
 )
+from smart_model_router_scoring.retrieval.null_questions import NULL_QUESTIONS
 from tests.unit.scoring.retrieval.folders import DAY, DOCUMENTS, NOW, Broken, Marks, indexed, write
 
 pytestmark = pytest.mark.asyncio
@@ -125,6 +129,47 @@ async def test_an_embedder_that_fails_leaves_the_index_as_it_was(tmp_path: Path)
     write(tmp_path / "docs", {"new.md": "# New\n"})
     with pytest.raises(OSError, match="the model is away"):
         await index_folder(tmp_path / "docs", db, now=NOW, embedder=Broken())
+    assert content(db) == before
+
+
+@pytest.mark.parametrize(
+    ("vectors", "said"),
+    [
+        ([[1.0, 0.0], [1.0]], r"m gave the chunk b\.txt#L1-L1 a vector of 1 numbers, and others 2: one length"),
+        ([[1.0, 0.0]], "m gave 1 vectors for 2 texts"),
+        ([[], []], r"the chunk a\.txt#L1-L1 a vector of 0 numbers"),
+    ],
+)
+async def test_vectors_that_cannot_be_in_one_index_are_refused(
+    tmp_path: Path, vectors: list[list[float]], said: str
+) -> None:
+    """Too few, and of two lengths: an error that names the chunk and both, and no index instead of half of one."""
+
+    async def embed(_: Sequence[str]) -> list[list[float]]:
+        return vectors
+
+    with pytest.raises(UnusableVectors, match=said):
+        await indexed(tmp_path, {"a.txt": "one", "b.txt": "two"}, CallableEmbedder("m", embed))
+    with pytest.raises(IndexNotReady):
+        SearchIndex(tmp_path / "index.sqlite").facts()
+
+
+async def test_vectors_of_another_length_than_those_of_the_index_are_refused(tmp_path: Path) -> None:
+    """A model that changed under its name: of new chunks and of null questions alike. The index stays as it was."""
+
+    async def embed(texts: Sequence[str]) -> list[list[float]]:
+        return [[1.0, float(len(text))] for text in texts]
+
+    async def longer(texts: Sequence[str]) -> list[list[float]]:
+        return [[1.0] * (3 if NULL_QUESTIONS["cooking"][1] in texts else 2) for _ in texts]
+
+    db, _ = await indexed(tmp_path, embedder=CallableEmbedder("m", embed))
+    before = content(db)
+    write(tmp_path / "docs", {"new.md": "# New\n"})
+    with pytest.raises(UnusableVectors, match=r"the chunk new\.md#L1-L1 a vector of 1 numbers, and others 2"):
+        await index_folder(tmp_path / "docs", db, now=NOW, embedder=Marks("new", name="m"))
+    with pytest.raises(UnusableVectors, match=r"n gave the question 'how hot .* a vector of 3 numbers, and others 2"):
+        await index_folder(tmp_path / "docs", db, now=NOW, embedder=CallableEmbedder("n", longer))
     assert content(db) == before
 
 
