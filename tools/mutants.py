@@ -70,7 +70,10 @@ TARGETS = {
         ),
         tests=(
             "tests/unit/research",
-            *(f"--ignore=tests/unit/research/test_{name}.py" for name in ("definition", "loading", "schema")),
+            *(
+                f"--ignore=tests/unit/research/test_{name}.py"
+                for name in ("definition", "loading", "processes", "schema", "sqlite_store")
+            ),
             # a process of its own, which has not this code
             f"--deselect={_PROTOCOL}::test_the_router_and_the_command_line_do_not_import_workflows",
         ),

@@ -150,11 +150,12 @@ def open_store(
     *,
     busy_seconds: float = BUSY_SECONDS,
     filesystem: Callable[[Path], str] = filesystem_of,
+    keep_damaged: bool = False,
 ) -> GuardedConnection:
     """Open (or create) a database to write to, in WAL mode, with its newest schema, in autocommit mode.
 
-    A file that is no database is renamed aside, and a new one made. The connection may be used by any thread.
-    Raises StoreUnavailableError and sqlite3.Error.
+    A file that is no database is renamed aside, and a new one made; with `keep_damaged` it is an error. The connection
+    may be used by any thread. Raises StoreUnavailableError and sqlite3.Error.
     """
     _check_version(path)
     refuse(path, filesystem=filesystem)
@@ -162,7 +163,7 @@ def open_store(
     try:
         return _configured(path, migrations, busy_seconds)
     except sqlite3.DatabaseError as error:
-        if not is_corrupt(error):
+        if keep_damaged or not is_corrupt(error):
             raise
     set_aside(path, inode)
     _create(path)

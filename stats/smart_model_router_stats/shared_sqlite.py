@@ -10,7 +10,7 @@ from smart_model_router.domain.shared_state import Claim, Restored
 from smart_model_router_stats import transactions
 from smart_model_router_stats.open_db import GuardedConnection, StoreUnavailableError, filesystem_of
 from smart_model_router_stats.shared_schema import STATE_MIGRATIONS, SqliteTables
-from smart_model_router_stats.sqlite_file import SqliteFile, transaction
+from smart_model_router_stats.sqlite_file import SqliteFile, snapshot, transaction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -66,14 +66,9 @@ class SqliteSharedState:
             tables, opening = SqliteTables(connection), self._file.openings
             if (opening, tables.version()) == self._seen:
                 return None
-            connection.execute("BEGIN")
-            try:
-                version = tables.version()
-                seen = transactions.view(tables)
-                self._seen = (opening, version)
-                return seen
-            finally:
-                connection.execute("COMMIT")
+            version, seen = snapshot(connection, lambda _: (tables.version(), transactions.view(tables)))
+            self._seen = (opening, version)
+            return seen
 
         return await self._file.ask(look)
 

@@ -195,7 +195,7 @@ class SqliteFile:
     """Every question is one job on the connection's thread.
 
     Belongs to one loop at a time; a forked process opens the file anew. A file that was deleted is made again, a
-    damaged one renamed aside.
+    damaged one renamed aside; with `keep_damaged` that is an error instead.
     """
 
     def __init__(
@@ -205,6 +205,7 @@ class SqliteFile:
         *,
         filesystem: Callable[[Path], str] = filesystem_of,
         pragmas: Sequence[str] = (),
+        keep_damaged: bool = False,
     ) -> None:
         self.path = path.expanduser().absolute()
         self.openings = 0
@@ -213,6 +214,7 @@ class SqliteFile:
         self._migrations = migrations
         self._filesystem = filesystem
         self._pragmas = pragmas
+        self._keep_damaged = keep_damaged
         self._database = Database(str(self.path), self.opened)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._opening = asyncio.Lock()
@@ -245,6 +247,10 @@ class SqliteFile:
 
         return await self.ask(write)
 
+    async def read(self, work: Callable[[GuardedConnection], T]) -> T:
+        """Have `work` read the file at one instant. Raises SharedStateError."""
+        return await self.ask(lambda connection: snapshot(connection, work))
+
     async def empty_log(self) -> None:
         """Leave nothing in the write-ahead log, as far as no reader is in the way. Raises SharedStateError."""
         await self.ask(_truncate)
@@ -256,7 +262,7 @@ class SqliteFile:
     def failed(self, error: Exception) -> SharedStateError:
         """The error for callers that an error of the file becomes."""
         if isinstance(error, sqlite3.Error):
-            if is_corrupt(error):
+            if is_corrupt(error) and not self._keep_damaged:
                 self._damaged = self._database.inode
             if not is_busy(error):
                 self._database.abandon(0.0)
@@ -268,7 +274,13 @@ class SqliteFile:
         if self._damaged is not None:
             set_aside(self.path, self._damaged)
             self._damaged = None
-        connection = open_store(self.path, self._migrations, busy_seconds=busy_seconds, filesystem=self._filesystem)
+        connection = open_store(
+            self.path,
+            self._migrations,
+            busy_seconds=busy_seconds,
+            filesystem=self._filesystem,
+            keep_damaged=self._keep_damaged,
+        )
         for pragma in self._pragmas:
             connection.execute(f"PRAGMA {pragma}")
         return connection
@@ -304,3 +316,12 @@ def transaction(connection: GuardedConnection, work: Callable[[GuardedConnection
         connection.rollback()
         raise
     return done
+
+
+def snapshot(connection: GuardedConnection, work: Callable[[GuardedConnection], T]) -> T:
+    """Return what `work` reads: all of it as it was at one instant."""
+    connection.execute("BEGIN")
+    try:
+        return work(connection)
+    finally:
+        connection.rollback()

@@ -288,7 +288,7 @@ class RunStoreContract(ABC):
         await store.settle(lease, "a", done(x=large), "i")
         assert await store.begin(lease, "b", 1, "i") is None
         before = await store.load("r")
-        with pytest.raises(StateTooLarge, match="the outputs of step b.*store a document"):
+        with pytest.raises(StateTooLarge, match=r"the outputs of step b.*store a document"):
             await store.settle(lease, "b", done(x=large), "i")
         assert await store.load("r") == before
         await store.settle(lease, "b", FAILED, "i")

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from smart_model_router_research.engine import MemoryRunStore, SupportsDocuments
+from smart_model_router.domain.shared_state import ClockReading
+from smart_model_router_research.engine import MemoryRunStore, SqliteRunStore, SupportsDocuments
 from tests.conformance.run_stores import RunStoreContract
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from smart_model_router_research.engine import RunStore
 
 
@@ -25,12 +28,28 @@ class TestMemoryRunStore(RunStoreContract):
         """Return the same store."""
         return self.store
 
-    @pytest.mark.asyncio
-    async def test_documents_go_by_their_content(self) -> None:
-        """The id is the SHA-256; an unknown one is a KeyError."""
-        store: SupportsDocuments = self.store
+
+class TestSqliteRunStore(RunStoreContract):
+    """The one in a file: each of its processes has a handle of its own."""
+
+    @pytest.fixture(autouse=True)
+    def _folder(self, tmp_path: Path) -> None:
+        self.folder = tmp_path
+
+    def process(self) -> RunStore:
+        """Return another handle of the same file."""
+        return SqliteRunStore(self.folder / "runs.db", here=lambda: ClockReading("boot", self.now(), self.now()))
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("kind", ["memory", "file"])
+async def test_documents_go_by_their_content(tmp_path: Path, kind: str) -> None:
+    """The id is the SHA-256; an unknown one is a KeyError, and so is what is none. Twice is once."""
+    store: SupportsDocuments = MemoryRunStore() if kind == "memory" else SqliteRunStore(tmp_path / "runs.db")
+    for _ in range(2):
         name = await store.put_document(b"text")
         assert name == hashlib.sha256(b"text").hexdigest()
         assert await store.get_document(name) == b"text"
+    for unknown in ("0" * 64, "../runs.db", ""):
         with pytest.raises(KeyError):
-            await store.get_document("0" * 64)
+            await store.get_document(unknown)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         check_engine,
         required_capabilities,
     )
+    from smart_model_router_research.engine.sqlite_store import SqliteRunStore
     from smart_model_router_research.engine.states import (
         RunState,
         SkipReason,
@@ -77,6 +78,7 @@ __all__ = [
     "RunStatus",
     "RunStore",
     "SkipReason",
+    "SqliteRunStore",
     "StaleLease",
     "StateTooLarge",
     "StepResult",
@@ -122,6 +124,7 @@ _HOMES = {
         "check_engine",
         "required_capabilities",
     ),
+    "smart_model_router_research.engine.sqlite_store": ("SqliteRunStore",),
     "smart_model_router_research.engine.states": (
         "RunState",
         "SkipReason",

@@ -1,4 +1,4 @@
-"""The rules that every store of runs keeps: who may take a run, which decision is meant, how much a run may hold."""
+"""The rules that every store of runs keeps: leases, decisions, the size of a run, and JSON."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def test_steps_differ_that_changed_are_new_or_are_gone() -> None:
 def test_a_run_holds_so_much_and_no_more() -> None:
     """The error says what would be too much, and what to do."""
     check_state("r", "its inputs", STATE_LIMIT)
-    with pytest.raises(StateTooLarge, match="run 'r': with its inputs it would.*store a document") as error:
+    with pytest.raises(StateTooLarge, match=r"run 'r': with its inputs it would.*store a document") as error:
         check_state("r", "its inputs", STATE_LIMIT + 1)
     assert (error.value.run_id, error.value.what) == ("r", "its inputs")
     assert (error.value.size, error.value.limit) == (STATE_LIMIT + 1, STATE_LIMIT) == (1_048_577, 1_048_576)

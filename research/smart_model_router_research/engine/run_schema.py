@@ -1,0 +1,66 @@
+"""The schema of runs.db, in numbered migrations."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from smart_model_router_stats.open_db import Migration
+
+_TABLES = (
+    """
+CREATE TABLE runs (
+  id TEXT PRIMARY KEY, workflow TEXT NOT NULL, workflow_hash TEXT NOT NULL, step_hashes TEXT NOT NULL,
+  inputs TEXT NOT NULL, engine TEXT NOT NULL, state TEXT NOT NULL, outputs TEXT NOT NULL DEFAULT '{}',
+  reason TEXT NOT NULL DEFAULT '', deadline TEXT, forked_from TEXT,
+  created_at REAL NOT NULL, changed_at REAL NOT NULL,  -- seconds since 1970
+  size INTEGER NOT NULL DEFAULT 0,                     -- characters of inputs and results
+  owner TEXT NOT NULL DEFAULT '', fence INTEGER NOT NULL DEFAULT 0, lease TEXT, holder TEXT,
+  cancel_asked INTEGER NOT NULL DEFAULT 0
+)
+""",
+    "CREATE INDEX runs_changed ON runs (changed_at)",
+    """
+CREATE TABLE run_steps (
+  run TEXT NOT NULL REFERENCES runs ON DELETE CASCADE, step TEXT NOT NULL, input_hash TEXT NOT NULL,
+  number INTEGER,              -- its place among the settled
+  size INTEGER NOT NULL,       -- its part of the run's
+  result TEXT NOT NULL,
+  PRIMARY KEY (run, step)
+)
+""",
+    """
+CREATE TABLE events (
+  run TEXT NOT NULL REFERENCES runs ON DELETE CASCADE, seq INTEGER NOT NULL, kind TEXT NOT NULL, at REAL NOT NULL,
+  step TEXT NOT NULL, data TEXT NOT NULL,
+  PRIMARY KEY (run, seq)
+)
+""",
+    """
+CREATE TABLE approvals (
+  run TEXT NOT NULL REFERENCES runs ON DELETE CASCADE, step TEXT NOT NULL, message TEXT NOT NULL,
+  asked_at REAL NOT NULL, until TEXT, decision TEXT,
+  PRIMARY KEY (run, step)
+)
+""",
+    """
+CREATE TABLE ledger (
+  run TEXT NOT NULL REFERENCES runs ON DELETE CASCADE, step TEXT NOT NULL, tokens REAL NOT NULL, usd REAL NOT NULL,
+  seconds REAL NOT NULL, calls REAL NOT NULL,
+  PRIMARY KEY (run, step)
+)
+""",
+    """
+CREATE TABLE checkpoints (
+  run TEXT NOT NULL REFERENCES runs ON DELETE CASCADE, number INTEGER NOT NULL, step TEXT NOT NULL, at REAL NOT NULL,
+  PRIMARY KEY (run, number)
+)
+""",
+)
+
+
+def _first(connection: sqlite3.Connection) -> None:
+    for statement in _TABLES:
+        connection.execute(statement)
+
+
+RUN_MIGRATIONS = (Migration("runs", "0.1.0", _first),)
