@@ -249,7 +249,7 @@ class _Reader:
 
     def _read_access(self, node: ast.expr, depth: int) -> None:
         """Check a name, and the members and indices after it as far as they are fixed."""
-        path = _static_path(node)
+        path = static_path(node)
         if path is not None:
             self._read_path(path)
             if depth + len(path) - 1 > MAX_DEPTH:
@@ -260,7 +260,7 @@ class _Reader:
             self.read(node.value, depth + 1)
             return
         assert isinstance(node, ast.Subscript)  # noqa: S101 - a name alone is a path
-        base = _static_path(node.value)
+        base = static_path(node.value)
         if base is not None and len(base) <= _FIXED.get(base[0], 0):
             raise self._refused(f"{self._written(node)!r} is computed; {FORMS[base[0]]} is needed")
         self.read(node.value, depth + 1)
@@ -326,7 +326,7 @@ _FIXED = {"inputs": 1, "steps": 3, "prev": 1, "last": 1}
 """The number of names of a path that have to be written: after them comes data, whose members may be computed."""
 
 
-def _static_path(node: ast.expr) -> Reference | None:
+def static_path(node: ast.expr) -> Reference | None:
     """Return the names of `a.b["c"]`, None where another expression is part of it, or a constant its root."""
     names: list[str] = []
     while not isinstance(node, ast.Name):
