@@ -79,12 +79,13 @@ class RunStoreContract(ABC):
     @pytest.mark.asyncio
     async def test_a_run_is_there_for_every_process_as_it_was_created(self) -> None:
         """With its inputs as JSON, its time limit from now, and no steps."""
-        created = await self.process().create(new_run(seconds=60.0))
+        created = await self.process().create(new_run(seconds=60.0, origin={"file": "w.yaml"}))
         self.time += 20
         run = await self.process().load("r")
         assert run == replace(created, seconds_left=40.0)
         assert (run.state, run.steps, run.seq, run.inputs) == (RunState.RUNNING, {}, 1, {"q": ["é", 1, None]})
         assert (run.created_at, run.owner, run.spent, run.forked_from) == (self.time - 20, "", Costs(), None)
+        assert run.origin == {"file": "w.yaml"}
         self.time += 100
         assert (await self.process().load("r")).seconds_left == 0.0
 
@@ -296,7 +297,7 @@ class RunStoreContract(ABC):
         await store.settle(lease, "c", done(x=large), "i")
         with pytest.raises(StateTooLarge, match="its inputs"):
             await store.create(new_run("s", inputs={"q": [large, large]}))
-        with pytest.raises(StateTooLarge, match="the outputs of step a"):
+        with pytest.raises(StateTooLarge, match=r"the outputs of step a"):
             await store.create(new_run("s", inputs={"q": large}, settled={"a": StoredStep(result=done(x=large))}))
         with pytest.raises(RunNotFound):
             await store.load("s")

@@ -78,6 +78,7 @@ class KahnEngine:
             step_hashes=workflow.step_hashes,
             inputs=workflow.with_defaults(context.inputs),
             engine=self.name,
+            origin=context.origin,
             seconds=None if left == math.inf else max(0.0, left),
         )
         await store.create(new)

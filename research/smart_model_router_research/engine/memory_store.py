@@ -258,6 +258,7 @@ class MemoryRunStore:
             seq=len(row.events),
             created_at=row.created_at,
             changed_at=row.changed_at,
+            origin=row.new.origin,
             outputs=json.loads(row.outputs),
             reason=row.reason,
             spent=row.spent,

@@ -95,7 +95,7 @@ class ExecutionContext:
     find what they use (router, search, fetch) in `services`; engines do not look inside. `deadline` is an instant of
     `clock`: steps in flight then fail, the others are skipped. At most `max_concurrency` steps run at once. `store`
     takes the place of the engine's for this run. Each of `observers` is called with every event; one that raises is
-    counted and changes nothing.
+    counted and changes nothing. `origin` is JSON that is kept with a new run: by it a caller finds the workflow again.
     """
 
     run_id: str
@@ -108,6 +108,7 @@ class ExecutionContext:
     max_concurrency: int = 10
     store: RunStore | None = None
     observers: Sequence[Callable[[RunEvent], object]] = ()
+    origin: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         most: Any = self.max_concurrency

@@ -104,7 +104,8 @@ class StoredStep:
 class NewRun:
     """A run to create. `seconds` is its time limit from now, None without one.
 
-    A fork begins with the `settled` steps of another run, `forked_from`.
+    `origin` is JSON by which its caller finds the workflow again. A fork begins with the `settled` steps of another
+    run, `forked_from`.
     """
 
     run_id: str
@@ -113,6 +114,7 @@ class NewRun:
     step_hashes: Mapping[str, str]
     inputs: Mapping[str, Any]
     engine: str
+    origin: Mapping[str, Any] = field(default_factory=dict)
     seconds: float | None = None
     forked_from: CheckpointRef | None = None
     settled: Mapping[str, StoredStep] = field(default_factory=dict)
@@ -136,6 +138,7 @@ class StoredRun:
     seq: int
     created_at: float
     changed_at: float
+    origin: Mapping[str, Any] = field(default_factory=dict)
     outputs: Mapping[str, Any] = field(default_factory=dict)
     reason: str = ""
     spent: Costs = FREE
