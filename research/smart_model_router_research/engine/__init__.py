@@ -140,7 +140,6 @@ _HOMES = {
         "RunStore",
         "StaleLease",
         "StateTooLarge",
-        "StateTooLarge",
         "StoreUnavailable",
         "StoredRun",
         "StoredStep",

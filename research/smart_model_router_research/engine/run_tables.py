@@ -25,6 +25,7 @@ from smart_model_router_research.engine.store_port import (
     WorkflowChanged,
 )
 from smart_model_router_research.engine.store_rules import (
+    STATE_BY_EVENT,
     Holder,
     check_state,
     decided_step,
@@ -32,6 +33,7 @@ from smart_model_router_research.engine.store_rules import (
     granted,
     is_gone,
     json_text,
+    late_decision,
 )
 from smart_model_router_research.workflow.definition import Costs
 
@@ -195,8 +197,8 @@ class RunTables:
     def record(self, lease: RunLease, kind: RunEventKind, step: str, data: str) -> RunEvent:
         """Keep an event; `data` is JSON text."""
         self._held(lease)
-        if kind is RunEventKind.STEP_RETRYING:
-            self._change(lease.run_id, step, StepState.RETRYING)
+        if kind in STATE_BY_EVENT:
+            self._change(lease.run_id, step, STATE_BY_EVENT[kind])
         if kind is RunEventKind.RUN_RESUMED:
             self._execute("UPDATE runs SET state = ? WHERE id = ?", (RunState.RUNNING, lease.run_id))
         return self._add(lease.run_id, kind, step, data)
@@ -258,7 +260,7 @@ class RunTables:
             with self._reading(run_id, f"approval of step {step!r}"):
                 if found[1] is not None:
                     return Approval(step=step, **json.loads(found[1]))
-                return Approval(approved=False, step=step) if self._left(found[0]) == 0.0 else None
+                return late_decision(step) if self._left(found[0]) == 0.0 else None
         self._execute(
             "INSERT INTO approvals (run, step, message, asked_at, until) VALUES (?, ?, ?, ?, ?)",
             (run_id, step, message, self._here.wall, self._after(seconds)),
