@@ -38,8 +38,8 @@ from smart_model_router_research.engine.store_rules import (
 from smart_model_router_research.workflow.definition import Costs
 
 _RUN = """
-SELECT id, workflow, workflow_hash, step_hashes, inputs, engine, state, outputs, reason, deadline, forked_from,
-  created_at, changed_at, owner, lease, holder,
+SELECT id, workflow, workflow_hash, step_hashes, inputs, engine, origin, state, outputs, reason, deadline,
+  forked_from,  created_at, changed_at, owner, lease, holder,
   (SELECT coalesce(max(seq), 0) FROM events WHERE run = id)
 FROM runs
 """
@@ -75,8 +75,10 @@ class RunTables:
 
     # ------------------------------------------------------------------------------------------------ runs
 
-    def create(self, run: NewRun, inputs: str, settled: Sequence[tuple[str, StoredStep, str]]) -> StoredRun:
-        """Create a run, or return the one of that id. `inputs` and the results of `settled` are JSON text."""
+    def create(
+        self, run: NewRun, inputs: str, origin: str, settled: Sequence[tuple[str, StoredStep, str]]
+    ) -> StoredRun:
+        """Create a run, or return the one of that id. `inputs`, `origin` and results of `settled` are JSON text."""
         found = self._execute("SELECT workflow_hash, step_hashes FROM runs WHERE id = ?", (run.run_id,)).fetchone()
         if found is not None:
             if found[0] != run.workflow_hash:
@@ -84,8 +86,8 @@ class RunTables:
             return self.load(run.run_id)
         check_state(run.run_id, "its inputs", len(inputs))
         self._execute(
-            "INSERT INTO runs (id, workflow, workflow_hash, step_hashes, inputs, engine, state, deadline, forked_from,"
-            " created_at, changed_at, size) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO runs (id, workflow, workflow_hash, step_hashes, inputs, engine, origin, state, deadline,"
+            " forked_from, created_at, changed_at, size) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 run.run_id,
                 run.workflow,
@@ -93,6 +95,7 @@ class RunTables:
                 json_text(run.step_hashes),
                 inputs,
                 run.engine,
+                origin,
                 RunState.RUNNING,
                 self._after(run.seconds),
                 None if run.forked_from is None else str(run.forked_from),
@@ -337,8 +340,8 @@ class RunTables:
         return Costs(*self._execute(_SPENT, (run_id,)).fetchone())
 
     def _stored(self, row: Sequence[Any], steps: Mapping[str, StoredStep]) -> StoredRun:
-        run_id, workflow, workflow_hash, step_hashes, inputs, engine, state, outputs, reason, *rest = row
-        deadline, forked_from, created_at, changed_at, owner, lease, holder, seq = rest
+        run_id, workflow, workflow_hash, step_hashes, inputs, engine, origin, state, outputs, *rest = row
+        reason, deadline, forked_from, created_at, changed_at, owner, lease, holder, seq = rest
         with self._reading(run_id, "row"):
             held = bool(owner) and (self._left(lease) or 0.0) > 0 and not self._is_gone(holder)
             return StoredRun(
@@ -348,6 +351,7 @@ class RunTables:
                 step_hashes=json.loads(step_hashes),
                 inputs=json.loads(inputs),
                 engine=engine,
+                origin=json.loads(origin),
                 state=RunState(state),
                 steps=steps,
                 seq=seq,

@@ -66,13 +66,13 @@ class SqliteRunStore:
 
     async def create(self, run: NewRun) -> StoredRun:
         """Create a run, or return the one of that id. Raises WorkflowChanged, StateTooLarge."""
-        inputs = json_text(run.inputs)
+        inputs, origin = json_text(run.inputs), json_text(run.origin)
         copied = sorted(run.settled.items(), key=lambda each: each[1].number or 0)
         settled = [(name, step, json_text(step.result.as_json())) for name, step in copied]
 
         def create(tables: RunTables) -> StoredRun:
             tables.prune(self._retention_days)
-            return tables.create(run, inputs, settled)
+            return tables.create(run, inputs, origin, settled)
 
         return await self._write(create)
 
