@@ -152,11 +152,6 @@ def becomes(condition: Callable[[], bool]) -> bool:
     return condition()
 
 
-def held_up(pid: int) -> float:
-    """Seconds that the main thread of a process was ready to run and waited for a processor."""
-    return int(Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()[1]) / 1e9
-
-
 def footprint(pid: int) -> tuple[int, int]:
     """Open files, and resident memory in KiB."""
     status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")

@@ -76,7 +76,7 @@ def quiet(running: Served, server: FaultServer) -> bool:
 def obeyed_in_time(running: Served, action: str, left: FaultServer) -> bool:
     """Whether none of 200 requests reaches the provider that the word leaves, from the promised time on."""
     assert say(running, action)["scope"] == "host"
-    time.sleep(PROMISED_SECONDS)  # noqa: TID251 - the promise is about this time
+    time.sleep(PROMISED_SECONDS)  # noqa: TID251  # real time: the promise is about it
     before = left.calls()
     assert ask(running, 200) == {200: 200}
     return left.calls() == before

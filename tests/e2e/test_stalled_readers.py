@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-import time
 from collections.abc import AsyncGenerator
 from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -17,17 +16,18 @@ import pytest
 from smart_model_router import SmartModelRouter, StreamInterrupted
 from smart_model_router.domain.events import AttemptFinished
 from smart_model_router.domain.outcome import FailureClass
-from smart_model_router.flow.router_stream import RouterStream
 from smart_model_router.testing import RecordingSink
-from tests.e2e.eventually import Lag, becomes
-from tests.e2e.gateways import MESSAGES, footprint, held_up, served
+from tests.e2e.eventually import becomes
+from tests.e2e.gateways import MESSAGES, footprint, served
 from tests.e2e.gateways import becomes as soon
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.alone]
 READERS = 200
-IDLE = 2.0
+IDLE = 1.0
 """`reader_idle` in seconds."""
-AT_MOST = IDLE + 1.0
+IN_TIME = 45.0
+"""Seconds, on any machine: less than the 60 s of the default, and of whatever else ends a stream. The exact instant is
+shown in virtual time (tests/unit/flow/test_readers.py, tests/unit/gateway/test_uvicorn_server.py)."""
 CHAT = {"model": "smart", "messages": MESSAGES}
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
 PIECE = {"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {"content": "x" * 32_000}}]}
@@ -84,23 +84,13 @@ def config(provider: Endless) -> dict[str, Any]:
 
 async def test_two_hundred_iterators_that_nobody_pulls() -> None:
     """In process: each gives its slot and connection back in time, nobody is blamed, and each is told when it asks."""
-    sink, read_at = RecordingSink(), dict[str, float]()
-
-    async def read(stream: RouterStream) -> None:
-        await anext(stream)
-        read_at[stream.report.request_id] = time.monotonic()
-
-    async with (
-        Lag() as lag,
-        endless() as provider,
-        SmartModelRouter.from_config(config(provider), sinks=[sink]) as router,
-    ):
+    sink = RecordingSink()
+    async with endless() as provider, SmartModelRouter.from_config(config(provider), sinks=[sink]) as router:
         streams = [router.stream_chat(CHAT) for _ in range(READERS)]
-        await asyncio.gather(*map(read, streams))
-        assert await becomes(lambda: router.targets()[0].in_flight == provider.open == 0)
+        await asyncio.gather(*map(anext, streams))
+        assert await becomes(lambda: router.targets()[0].in_flight == provider.open == 0, within=IN_TIME)
         ended = sink.of(AttemptFinished)
         assert [event.failure_class for event in ended] == [FailureClass.CANCELLED] * READERS
-        assert max(event.at - read_at[event.request_id] for event in ended) <= AT_MOST + lag.seconds
         assert router.targets()[0].state == "closed"
         for stream in streams:
             with pytest.raises(StreamInterrupted) as caught:
@@ -113,19 +103,17 @@ async def test_two_hundred_clients_of_the_gateway_that_do_not_read(tmp_path: Pat
     """Each is hung up on in time, in the middle of its answer; all slots are free for whoever comes next."""
     body = json.dumps({**CHAT, "stream": True}).encode()
     request = b"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: %d\r\n\r\n" % len(body)
-    async with Lag() as lag, endless() as provider:
+    async with endless() as provider:
         with ExitStack() as stack:
             gateway = stack.enter_context(served(config(provider), tmp_path))
             before, _ = footprint(gateway.process.pid)
             clients = [stack.enter_context(deaf(gateway.address)) for _ in range(READERS)]
             for client in clients:
                 client.sendall(request + body)
-            assert await becomes(lambda: provider.open + provider.closed == READERS)
-            begun, waited = time.monotonic(), held_up(gateway.process.pid)
-            assert await becomes(lambda: not provider.open)
+            assert await becomes(lambda: provider.open + provider.closed == READERS, within=IN_TIME)
+            assert await becomes(lambda: not provider.open, within=IN_TIME)
             assert await becomes(lambda: footprint(gateway.process.pid)[0] <= before + 1)
             assert await asyncio.to_thread(soon, lambda: gateway.in_flight() == 0)
-            assert time.monotonic() - begun <= AT_MOST + lag.seconds + held_up(gateway.process.pid) - waited
             assert (await asyncio.to_thread(gateway.health))["targets"][0]["state"] == "closed"
             for client in clients:
                 assert not everything(client).endswith(b"0\r\n\r\n")

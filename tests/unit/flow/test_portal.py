@@ -20,6 +20,7 @@ from smart_model_router.domain.ports import ProviderCall
 from smart_model_router.flow.portal import WouldBlock
 from smart_model_router.flow.router_stream import RouterStream
 from smart_model_router.testing import FakeProvider, FakeReply, RecordingSink, chunk
+from tests.e2e.eventually import PATIENCE
 from tests.world import BODY, HandMade, swallow, tiers
 
 T = TypeVar("T")
@@ -96,9 +97,9 @@ def make(provider: FakeProvider, sink: RecordingSink | None = None, **timeouts: 
     return SmartModelRouter.from_config(config, providers={"a": provider}, sinks=[] if sink is None else [sink])
 
 
-def becomes(condition: Callable[[], bool], within: float = 5.0) -> bool:
-    """Whether it becomes true in time."""
-    until = time.monotonic() + within
+def becomes(condition: Callable[[], bool]) -> bool:
+    """Whether it becomes true, however slow the machine is."""
+    until = time.monotonic() + PATIENCE
     while not condition() and time.monotonic() < until:
         threading.Event().wait(0.002)
     return condition()
@@ -225,7 +226,7 @@ def test_a_router_closed_elsewhere_ends_those_who_wait(home: Place, away: Place)
     assert becomes(lambda: len(provider.calls) == 1)
     away.run(router.aclose())
     with pytest.raises(RouterUnavailable, match="the router was closed"):
-        asked.result(5)
+        asked.result(PATIENCE)
     assert idle(router)
 
 
@@ -255,7 +256,7 @@ def test_a_call_that_runs_on_is_at_home_and_ends_when_the_router_closes(home: Pl
     assert not sink.of(AttemptFinished)
     began = time.monotonic()
     away.run(router.aclose())
-    assert time.monotonic() - began < 4.0
+    assert time.monotonic() - began < PATIENCE
     assert provider.in_flight == 0
     assert idle(router)
     assert not router._state.detached
@@ -444,7 +445,7 @@ def test_who_leaves_before_home_has_heard_of_a_guard_holds_nothing(home: Place, 
         began, busy = threading.Event(), threading.Event()
         home.loop.call_soon_threadsafe(began.set)
         home.loop.call_soon_threadsafe(busy.wait)
-        assert began.wait(5)
+        assert began.wait(PATIENCE)
         block = asyncio.ensure_future(guarded())
         await asyncio.sleep(0)  # it is on its way
         await swallow(block)

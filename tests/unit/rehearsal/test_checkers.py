@@ -476,7 +476,7 @@ def left_running(patch: pytest.MonkeyPatch) -> None:
     serve = executor.RequestExecutor.serve
 
     async def and_more(self: Any, perform: Any) -> Any:
-        self.state.loose.add(asyncio.ensure_future(asyncio.sleep(1e9)))
+        self.state.loose.add(asyncio.ensure_future(asyncio.Event().wait()))
         return await serve(self, perform)
 
     patch.setattr(executor.RequestExecutor, "serve", and_more)

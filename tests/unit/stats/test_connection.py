@@ -67,6 +67,6 @@ async def test_whoever_closes_the_handle_excludes_every_job(tmp_path: Path, work
     (handle,) = handles
     with handle.guard:
         job = asyncio.create_task(getattr(database, work)("SELECT 1"))
-        assert not (await asyncio.wait([job], timeout=0.1))[0]
+        assert not (await asyncio.wait([job], timeout=0.1))[0]  # real time: it waits as long as the guard is held
     await job
     await database.close()

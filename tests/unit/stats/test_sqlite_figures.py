@@ -142,8 +142,11 @@ async def test_the_last_success_is_the_latest_whoever_writes_last(tmp_path: Path
     await written(path, attempt(at=now - 10))
     await written(path, attempt(at=now - 70), attempt("a/big", FailureClass.TIMEOUT, at=now - 30))
     stats = read_store(path).figures.targets["a/big"]
-    assert stats.last_success_age == pytest.approx(time.monotonic() - now + 10, abs=2)
-    assert stats.last_failure_age == pytest.approx(time.monotonic() - now + 30, abs=2)
+    since = time.monotonic() - now
+    assert stats.last_success_age is not None
+    assert stats.last_failure_age is not None
+    assert 9 <= stats.last_success_age <= since + 11
+    assert 29 <= stats.last_failure_age <= since + 31
 
 
 @pytest.mark.asyncio

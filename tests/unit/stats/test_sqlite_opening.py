@@ -26,7 +26,7 @@ from smart_model_router_stats.open_db import (
 )
 from smart_model_router_stats.schema import STATS_MIGRATIONS
 from smart_model_router_stats.sqlite import SqliteStore
-from tests.e2e.eventually import becomes
+from tests.e2e.eventually import PATIENCE, becomes
 from tests.store_files import UNFIT, attempt, calls, make_public, one, rows
 
 
@@ -88,12 +88,12 @@ def test_who_waited_for_a_migration_does_not_repeat_it(tmp_path: Path) -> None:
 
     def take_long(connection: sqlite3.Connection) -> None:
         began.set()
-        threading.Event().wait(0.3)
+        threading.Event().wait(0.3)  # real time: the other one begins meanwhile, and passes if it begins later
         connection.execute("CREATE TABLE t (x)")
 
     def second() -> None:
         with closing(autocommit(tmp_path / "s.db")) as connection:
-            began.wait(5)
+            assert began.wait(PATIENCE)
             migrate(connection, [Migration("long", "0.1.0", take_long)])
 
     with ThreadPoolExecutor(1) as thread, closing(autocommit(tmp_path / "s.db")) as connection:
@@ -187,7 +187,7 @@ async def test_a_file_damaged_while_it_is_used_is_renamed_and_begun_anew(tmp_pat
         file.write(b"\xff" * (size - 4_096))
     second = SqliteStore(path, interval=0.01)
     second.observe(attempt("b/small"))
-    assert await becomes(lambda: second.acknowledged == 1, within=10)
+    assert await becomes(lambda: second.acknowledged == 1)
     await second.aclose()
     assert (tmp_path / "s.db.corrupt-1").exists()
     assert rows(path, "SELECT target, calls FROM v_target_now") == [("b/small", 1)]
@@ -262,10 +262,10 @@ async def test_the_cause_gone_statistics_reach_the_file(tmp_path: Path) -> None:
     make_public(path)
     store = SqliteStore(path, interval=0.01)
     store.observe(attempt())
-    assert await becomes(lambda: store.status.state == "degraded", within=5)
+    assert await becomes(lambda: store.status.state == "degraded")
     path.chmod(0o600)
-    assert await becomes(lambda: store.acknowledged == 1, within=5)
-    assert await becomes(lambda: store.status.state == "ok", within=5)
+    assert await becomes(lambda: store.acknowledged == 1)
+    assert await becomes(lambda: store.status.state == "ok")
     await store.aclose()
 
 
@@ -285,7 +285,7 @@ async def test_a_full_file_degrades_visibly_and_recovers(tmp_path: Path) -> None
         await store.flush()
     assert "full" in store.status.reason
     # The connection of the retry is a new one, without the limit.
-    assert await becomes(lambda: store.acknowledged == observed, within=5)
+    assert await becomes(lambda: store.acknowledged == observed)
     await store.aclose()
     assert calls(path) == observed
 
