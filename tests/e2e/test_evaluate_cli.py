@@ -23,11 +23,12 @@ def smr(tmp_path: Path) -> Smr:
 
 
 def test_a_run_is_measured(smr: Smr) -> None:
-    """Means with intervals on stdout; what was measured and when on stderr."""
+    """Means with intervals, what was measured and when, on stdout."""
     done = smr("evaluate", "before.run", "judged.qrels")
     assert done.returncode == 0
     assert "mrr@10       0.8333 [" in done.stdout
-    assert "queries: 3; seed: 0; resamples: 1000; A: before.run; qrels: judged.qrels; updated_at: 20" in done.stderr
+    assert "queries: 3; seed: 0; resamples: 1000; A: before.run; qrels: judged.qrels; updated_at: 20" in done.stdout
+    assert done.stderr == ""
 
 
 def test_ab_counts_wins_and_losses_and_tests_them(smr: Smr) -> None:
@@ -58,7 +59,7 @@ def test_figures_are_kept_as_markdown(smr: Smr) -> None:
 
 
 def test_files_that_say_nothing_are_refused(smr: Smr) -> None:
-    """3 for judgements where a run is expected and for no relevant id, 1 for no file; lines left out are told."""
+    """3 for judgements where a run is expected, for no relevant id and for no file; what is left out is told."""
     swapped = smr("evaluate", "judged.qrels", "judged.qrels")
     assert (swapped.returncode, swapped.stdout) == (3, "")
     assert "judged.qrels, line 1: left out" in swapped.stderr
@@ -66,5 +67,11 @@ def test_files_that_say_nothing_are_refused(smr: Smr) -> None:
     (smr.folder / "zero.qrels").write_text("q1 0 a 0\n")
     zero = smr("evaluate", "before.run", "zero.qrels")
     assert (zero.returncode, one_line(zero.stderr)) == (3, True)
-    missing = smr("evaluate", "none.run", "judged.qrels")
-    assert (missing.returncode, one_line(missing.stderr)) == (1, True)
+    for arguments, said in {
+        ("none.run", "judged.qrels"): "RUN: 'none.run' - No such file",
+        ("before.run", "none.qrels"): "QRELS: 'none.qrels' - No such file",
+        ("before.run", "judged.qrels", "--ab", "none.run"): "--ab: 'none.run' - No such file",
+        ("before.run", "judged.qrels", "--keep", "."): "--keep: '.' - Is a directory",
+    }.items():
+        missing = smr("evaluate", *arguments)
+        assert (missing.returncode, one_line(missing.stderr), said in missing.stderr) == (3, True, True)

@@ -105,8 +105,9 @@ def test_a_default_is_not_replaced_by_what_is_no_better(smr: Smr) -> None:
     text = file.read_text()
     done = smr("evaluate", "--tune", *FILES, "--write", CONFIG, seconds=SLOW)
     assert (done.returncode, file.read_text()) == (0, text)
-    assert "no better on the others: not taken" in done.stderr
-    assert "nothing to write" in done.stderr
+    assert "no better on the others: not taken" in done.stdout
+    assert "nothing to write" in done.stdout
+    assert done.stderr == ""
     assert not (smr.folder / f"{CONFIG}.bak").exists()
 
 
@@ -128,7 +129,8 @@ def test_without_write_the_section_is_printed(smr: Smr) -> None:
     done = smr("evaluate", "--fit", "--index", "i.db", "--questions", "own.txt", seconds=SLOW)
     assert done.returncode == 0
     assert 0 < yaml.safe_load(done.stdout[done.stdout.index("search:") :])["search"]["min_confidence"] < 0.99
-    assert "--away FILE" in done.stderr
+    assert "--away FILE" in done.stdout
+    assert "answers: unchanged (a fit needs 50 rows" in done.stdout
     assert (smr.folder / CONFIG).read_text() == text
 
 
@@ -183,6 +185,13 @@ def test_lines_that_cannot_be_used_are_named_with_file_and_line(smr: Smr) -> Non
         (("--fit", "--index", "i.db", "--questions", "own.txt", "--away", "empty.txt"), "--away"),
         (("--fit", "--index", "i.db", "--questions", "own.txt", "--qrels", "empty.txt"), "--qrels"),
         (("--fit", "--index", "i.db", "--questions", "few.txt", "--away", "latin1.txt"), "at least 20 questions"),
+        (("--fit", "--index", "i.db", "--questions", "no.txt"), "--questions: 'no.txt' - No such file"),
+        (("--fit", "--index", "i.db", "--questions", "own.txt", "--qrels", "no.txt"), "--qrels: 'no.txt' - No such"),
+        (("--fit", "--index", "i.db", "--questions", "own.txt", "--away", "."), "--away: '.' - Is a directory"),
+        (
+            ("--fit", "--index", "i.db", "--questions", "own.txt", "--config", CONFIG, "--write", "no.yaml"),
+            "--write: 'no.yaml' - No such file",
+        ),
     ],
     ids=str,
 )

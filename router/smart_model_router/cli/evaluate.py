@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from smart_model_router.cli.output import ExitCode, print_json, print_line, print_table
+from smart_model_router.cli.input_files import NOTES_SHOWN, opening, read_text, tell_left_out
+from smart_model_router.cli.output import ExitCode, print_answer, print_json, print_line, print_table
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router_scoring.evaluate import (
     METRICS,
@@ -26,21 +27,20 @@ from smart_model_router_scoring.options import Notes
 if TYPE_CHECKING:
     from smart_model_router.cli.commands import Evaluate
 
-_SHOWN = 3
 _Read = TypeVar("_Read")
 
 
 def run(asked: Evaluate) -> int:
-    """Measure and print; the exit code. Raises ConfigurationError for a file that says nothing, and OSError."""
+    """Measure and print; the exit code. Raises ConfigurationError for a file that says nothing or cannot be opened."""
     run_a, qrels, ab, seed = asked.ranking, asked.qrels, asked.ab, asked.seed
     if run_a is None or qrels is None:
         from smart_model_router.cli import tune  # noqa: PLC0415 - retrieval is for those that tune
 
         return tune.run(asked)
-    judged = _read("the judgements", qrels, parse_qrels)
+    judged = _read("QRELS", qrels, parse_qrels)
     if not any(grade > 0 for grades in judged.values() for grade in grades.values()):
-        raise ConfigurationError("the judgements", str(qrels), "a grade above 0 is needed")
-    runs = {name: _read("the run", file, parse_run) for name, file in (("A", run_a), ("B", ab)) if file is not None}
+        raise ConfigurationError("QRELS", str(qrels), "a grade above 0 is needed")
+    runs = {"A": _read("RUN", run_a, parse_run)} | ({} if ab is None else {"B": _read("--ab", ab, parse_run)})
     metadata = {"A": run_a.name} | ({} if ab is None else {"B": ab.name}) | {"qrels": qrels.name}
     now = datetime.now(UTC).replace(microsecond=0)
     found = {name: evaluate(one, judged, seed=seed, metadata=metadata, now=now) for name, one in runs.items()}
@@ -50,24 +50,21 @@ def run(asked: Evaluate) -> int:
             print_line(f"smr: {len(one.unjudged)} queries of {name} have no relevant id: they count for nothing")
     headings, rows = _table(found, compared)
     if asked.keep is not None:
-        _append(asked.keep, found["A"], headings, rows)
+        with opening("--keep", asked.keep):
+            _append(asked.keep, found["A"], headings, rows)
     if asked.as_json:
         print_json(_as_dict(found, compared))
     else:
         print_table(headings, rows, sys.stdout)
-        print_line(_told(found["A"]))
+        print_answer(f"{_told(found['A'])}\n")
     return ExitCode.OK
 
 
 def _read(what: str, file: Path, parse: Callable[[str, Notes], _Read]) -> _Read:
     """Return the parsed file. Lines that cannot be parsed are reported on stderr."""
-    notes = Notes(keep=_SHOWN)
-    found = parse(file.read_text("utf-8", errors="replace"), notes)
-    for note in notes.kept:
-        print_line(f"smr: {file}, {note.subject}: left out, {note.detail}")
-    left = sum(notes.counts.values()) - len(notes.kept)
-    if left > 0:
-        print_line(f"smr: {file}: {left} more lines left out")
+    notes = Notes(keep=NOTES_SHOWN)
+    found = parse(read_text(what, file), notes)
+    tell_left_out(file, notes)
     if not found:
         raise ConfigurationError(what, str(file), "at least one line in the form of TREC is needed")
     return found

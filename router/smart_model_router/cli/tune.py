@@ -14,7 +14,8 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from smart_model_router.cli.output import ExitCode, print_json, print_line, print_table
+from smart_model_router.cli.input_files import opening
+from smart_model_router.cli.output import ExitCode, print_answer, print_json, print_table
 from smart_model_router.cli.search_index import Indexed, embeddings, indexed
 from smart_model_router.cli.tuning_files import Material, read_material
 from smart_model_router.config import SearchConfig
@@ -46,7 +47,7 @@ FUSIONS: tuple[Literal["rrf", "relative", "distribution"], ...] = ("rrf", "relat
 
 
 def run(asked: Evaluate) -> int:
-    """Tune, fit, print and write; the exit code. Raises ConfigurationError, also without an index, and OSError."""
+    """Tune, fit, print and write; the exit code. Raises ConfigurationError, also without an index."""
     questions = asked.questions
     if questions is None:
         raise ConfigurationError("--questions", None, "a file of your questions is needed, `id question` a line")
@@ -67,7 +68,8 @@ def run(asked: Evaluate) -> int:
     backup = None
     try:
         if asked.write is not None and told.search:
-            backup = set_keys(asked.write, {"search": told.search})
+            with opening("--write", asked.write):
+                backup = set_keys(asked.write, {"search": told.search})
     finally:  # a file that cannot be written loses no measurement
         _tell(asked, told, backup)
     return ExitCode.OK
@@ -81,12 +83,11 @@ def _tell(asked: Evaluate, told: TuningReport, backup: Path | None) -> None:
         return
     told.show()
     if not told.search:
-        print_line("nothing is better than what is configured: nothing to write")
+        print_answer("nothing is better than what is configured: nothing to write\n")
     elif backup is None:
-        print_line("--write FILE sets this in a configuration:")
-        print(section({"search": told.search}), end="")
+        print_answer(f"--write FILE sets this in a configuration:\n{section({'search': told.search})}")
     else:
-        print_line(f"{asked.write} is changed; {backup} is what it was")
+        print_answer(f"{asked.write} is changed; {backup} is what it was\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,18 +148,18 @@ class Fitted:
         rows = [self.before.row("as configured"), self.after.row("fitted")]
         print_table(("", "min_confidence", "own kept", "others accepted", "AUROC"), rows, sys.stdout)
         if self.after.accepted is None:
-            print_line("--away FILE, questions that these documents do not answer, shows how many of those pass")
+            print_answer("--away FILE, questions that these documents do not answer, shows how many of those pass\n")
         for name in ("answers", "relevance"):
-            print_line(f"{name}: {_told(self.curves.get(name))}")
+            print_answer(f"{name}: {_told(self.curves.get(name))}\n")
 
 
 def _told(curve: Refit | None) -> str:
     if curve is None:
-        return f"as shipped (a fit needs {LEAST} rows of each kind: --away questions, judged passages)"
+        return f"unchanged (a fit needs {LEAST} rows of each kind: --away questions, judged passages)"
     errors = (
         f"ECE {curve.ece[0]:.3f}, fitted {curve.ece[1]:.3f}; Brier {curve.brier[0]:.3f}, fitted {curve.brier[1]:.3f}"
     )
-    return errors if curve.better else f"{errors}: no better, as shipped"
+    return errors if curve.better else f"{errors}: no better, unchanged"
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,13 +184,13 @@ class TuningReport:
         """Print both as text."""
         if (tuned := self.tuned) is not None:
             gap = tuned.holdout.difference
-            print(f"best of what was tried: {_flat(_changed(tuned.candidate))}")
+            print_answer(f"best of what was tried: {_flat(_changed(tuned.candidate))}\n")
             rows = [
                 ("the questions that chose", f"{tuned.default:.3f}", f"{tuned.training:.3f}", ""),
                 ("the others", "", "", f"{gap.mean:+.3f} [{gap.low:+.3f}, {gap.high:+.3f}], p {tuned.holdout.p:.3f}"),
             ]
             print_table(("nDCG@10", "as configured", "tuned", "gain"), rows, sys.stdout)
-            print_line("better on the others" if tuned.better else "no better on the others: not taken")
+            print_answer(("better on the others" if tuned.better else "no better on the others: not taken") + "\n")
         if self.fitted is not None:
             self.fitted.show()
 

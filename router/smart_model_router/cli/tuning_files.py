@@ -6,13 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from smart_model_router.cli.output import print_line
+from smart_model_router.cli.input_files import NOTES_SHOWN, read_text, tell_left_out
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router_scoring.evaluate import parse_qrels
 from smart_model_router_scoring.options import Notes
 from smart_model_router_scoring.retrieval import SearchIndex
-
-_NOTES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +26,13 @@ def read_material(index: SearchIndex, questions: Path, judgements: Path | None, 
     """Read the files. What cannot be used is left out and named on stderr, with file and line."""
     paths = index.paths()
     asked, notes = _questions(questions)
-    _tell(questions, notes)
+    tell_left_out(questions, notes)
     if not asked:
         raise ConfigurationError("--questions", str(questions), "at least one line `id question` is needed")
     grades: dict[str, dict[str, float]] = {}
     if judgements is not None:
-        notes = Notes(keep=_NOTES)
-        text = judgements.read_text("utf-8-sig", errors="replace")
+        notes = Notes(keep=NOTES_SHOWN)
+        text = read_text("--qrels", judgements)
         lines = _lines_of(text)
         for question, of in parse_qrels(text, notes).items():
             for key, grade in of.items():
@@ -47,11 +45,11 @@ def read_material(index: SearchIndex, questions: Path, judgements: Path | None, 
                     continue
                 best = grades.setdefault(question, {})
                 best[document] = max(grade, best.get(document, 0.0))
-        _tell(judgements, notes)
+        tell_left_out(judgements, notes)
         if not any(grade > 0 for of in grades.values() for grade in of.values()):
             wanted = "a grade above 0 for a document of the index and one of the questions is needed"
             raise ConfigurationError("--qrels", str(judgements), wanted)
-    lines_away = [] if away is None else away.read_text("utf-8-sig", errors="replace").splitlines()
+    lines_away = [] if away is None else read_text("--away", away).splitlines()
     others = [one for line in lines_away if (one := line.strip())]
     if away is not None and not others:
         raise ConfigurationError("--away", str(away), "at least one question, one a line, is needed")
@@ -60,8 +58,8 @@ def read_material(index: SearchIndex, questions: Path, judgements: Path | None, 
 
 def _questions(file: Path) -> tuple[dict[str, str], Notes]:
     """The questions by id; of a repeated id the first one counts."""
-    notes, found = Notes(keep=_NOTES), dict[str, str]()
-    for place, line in enumerate(file.read_text("utf-8-sig", errors="replace").splitlines(), start=1):
+    notes, found = Notes(keep=NOTES_SHOWN), dict[str, str]()
+    for place, line in enumerate(read_text("--questions", file).splitlines(), start=1):
         name, _, text = line.strip().replace("\t", " ", 1).partition(" ")
         if not name:
             continue
@@ -78,11 +76,3 @@ def _lines_of(text: str) -> dict[tuple[str, str], int]:
     """The last line of each judged pair, which is the one that counts."""
     fields = ((place, line.split()) for place, line in enumerate(text.splitlines(), start=1))
     return {(of[0], of[2]): place for place, of in fields if len(of) > 2}
-
-
-def _tell(file: Path, notes: Notes) -> None:
-    for note in notes.kept:
-        print_line(f"smr: {file}, {note.subject}: left out, {note.detail}")
-    left = sum(notes.counts.values()) - len(notes.kept)
-    if left > 0:
-        print_line(f"smr: {file}: {left} more lines left out")

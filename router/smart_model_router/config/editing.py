@@ -7,6 +7,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Mapping
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +21,17 @@ _STEP = "  "
 
 
 def set_keys(file: Path, values: Mapping[str, Any]) -> Path:
-    """Set `values`, by nested keys, in a YAML or JSON file; the path of the copy of what it was, `FILE.bak`.
+    """Set `values`, by nested keys, in a YAML or JSON file; the path of the copy of what it was.
 
-    The file is replaced at once or not at all. Raises ConfigurationError, with the file as it was, when it cannot be
-    kept as it is (anchors, tags, flow style where a key is to be added), and OSError.
+    The copy is `FILE.bak`, the second one `FILE.bak.2`. The file is replaced at once or not at all. Raises OSError,
+    and ConfigurationError, with the file as it was, when it cannot be kept as it is (anchors, tags, flow style where a
+    key is to be added).
     """
     target = file.resolve()
     text = target.read_bytes().decode("utf-8")
     changed = edited(text, values, str(file))
-    backup = target.with_name(target.name + BACKUP)
+    numbers = (target.name + BACKUP + (f".{number}" if number > 1 else "") for number in count(1))
+    backup = next(path for path in map(target.with_name, numbers) if not path.exists())
     shutil.copy2(target, backup)
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
@@ -45,7 +48,9 @@ def set_keys(file: Path, values: Mapping[str, Any]) -> Path:
 
 
 def edited(text: str, values: Mapping[str, Any], name: str) -> str:
-    """The text with these values set. `name` is the file's, for errors. Raises ConfigurationError."""
+    """The text with these values set and its line ends kept. `name` is that of the file. Raises ConfigurationError."""
+    if text.count("\r\n") == text.count("\n") > 0:
+        return edited(text.replace("\r\n", "\n"), values, name).replace("\n", "\r\n")
     wanted = "block style without anchors, tags and repeated keys is needed to keep what is there; write it by hand"
     try:
         before = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506 - plain text only

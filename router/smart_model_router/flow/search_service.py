@@ -131,7 +131,10 @@ def _with_curves(model: EvidenceModel, config: SearchConfig, known: Mapping[str,
                 names = ", ".join(sorted(known[name].weights))
                 raise ConfigError(f"evidence.{name}.weights", feature, f"names of features ({names})")
         if written.weights.keys() <= own.weights.keys():
-            curves[name] = Logistic(weights=written.weights, bias=written.bias)
+            try:
+                curves[name] = Logistic(weights=written.weights, bias=written.bias)
+            except ConfigError as error:
+                raise ConfigError(f"evidence.{name}.{error.field}", error.value, error.allowed) from None
     return replace(model, answers=curves["answers"], relevance=curves["relevance"])
 
 

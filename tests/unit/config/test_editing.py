@@ -51,6 +51,14 @@ def test_values_are_set_and_everything_else_stays(text: str) -> None:
     assert [line.partition("#")[2] for line in changed.splitlines() if "#" in line] == comments
 
 
+@pytest.mark.parametrize("text", [HEAD + "search:  # later\n", json.dumps({"search": {"index": "größe"}}, indent=2)])
+def test_lines_end_as_those_of_the_file_do(text: str) -> None:
+    """A file of Windows stays one; nothing else differs from the same file with plain line ends."""
+    changed = edited(text.replace("\n", "\r\n"), VALUES, "c.yaml")
+    assert changed == edited(text, VALUES, "c.yaml").replace("\n", "\r\n")
+    assert changed.count("\n") > text.count("\n")
+
+
 def test_a_value_that_is_there_is_replaced_in_its_place() -> None:
     """Not a character more."""
     text = HEAD + "search:\n  fusion: rrf  # by ranks\n  min_confidence: 0.3\n"
@@ -61,10 +69,12 @@ def test_a_value_that_is_there_is_replaced_in_its_place() -> None:
 
 
 def test_json_stays_json() -> None:
-    """A configuration in JSON keeps its order and its indentation."""
-    text = json.dumps({"version": 1, "search": {"index": "a"}, "models": {}}, indent=4) + "\n"
+    """A configuration in JSON keeps its order, its indentation, and letters beyond ASCII as they are."""
+    raw = {"version": 1, "search": {"index": "größe"}, "models": {}}
+    text = json.dumps(raw, indent=4, ensure_ascii=False) + "\n"
     changed = edited(text, VALUES, "c.json")
-    assert json.loads(changed)["search"] == {"index": "a", **VALUES["search"]}
+    assert json.loads(changed)["search"] == {"index": "größe", **VALUES["search"]}
+    assert "größe" in changed
     assert list(json.loads(changed)) == ["version", "search", "models"]
     assert changed.splitlines()[1] == '    "version": 1,'
 
@@ -96,17 +106,29 @@ def test_a_file_that_cannot_be_kept_as_it_is_stays_as_it_was(tmp_path: Path, tex
 
 
 def test_the_old_file_is_kept_beside_the_new_one(tmp_path: Path) -> None:
-    """Its mode stays, and a link stays a link to the changed file."""
+    """Both have its mode, and a link stays a link to the changed file."""
     file, link = tmp_path / "real.yaml", tmp_path / "link.yaml"
     file.write_text(HEAD)
-    file.chmod(0o600)
+    file.chmod(0o640)
     link.symlink_to(file)
     backup = set_keys(link, VALUES)
     assert (backup, backup.read_text()) == (tmp_path / "real.yaml.bak", HEAD)
     assert read(file.read_text())["fusion"] == "relative"
     assert link.is_symlink()
-    assert file.stat().st_mode & 0o777 == 0o600
+    assert [one.stat().st_mode & 0o777 for one in (file, backup)] == [0o640, 0o640]
     assert sorted(one.name for one in tmp_path.iterdir()) == ["link.yaml", "real.yaml", "real.yaml.bak"]
+
+
+def test_each_change_keeps_what_it_replaced(tmp_path: Path) -> None:
+    """The first copy is of the file as it was written by hand: no later one replaces it."""
+    file, texts = tmp_path / "c.yaml", [HEAD]
+    file.write_text(HEAD)
+    for number in range(3):
+        backup = set_keys(file, {"search": {"min_confidence": number / 10}})
+        assert backup.read_text() == texts[-1]
+        texts.append(file.read_text())
+    copies = [tmp_path / name for name in ("c.yaml.bak", "c.yaml.bak.2", "c.yaml.bak.3")]
+    assert [one.read_text() for one in copies] == texts[:3]
 
 
 def test_a_file_that_cannot_be_written_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -156,6 +156,13 @@ def test_a_feature_that_does_not_exist_is_refused(name: str) -> None:
         search_service.orchestrator(read(evidence={name: curve}).search, Path("x"), now=lambda: NOW)
 
 
+def test_a_function_that_cannot_be_is_refused_by_its_own_key() -> None:
+    """Not by that of the weights of strategies."""
+    section = read(evidence={"answers": {"bias": 0.0, "weights": {}}}).search
+    with pytest.raises(ConfigurationError, match=r"^search\.evidence\.answers\.weights: "):
+        search_service.orchestrator(section, Path("x"), now=lambda: NOW)
+
+
 @pytest.mark.asyncio
 async def test_recency_orders_only_when_it_is_asked_for(tmp_path: Path) -> None:
     """Younger documents first with `search.recency`, by id without."""
