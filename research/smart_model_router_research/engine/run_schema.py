@@ -10,8 +10,8 @@ _TABLES = (
     """
 CREATE TABLE runs (
   id TEXT PRIMARY KEY, workflow TEXT NOT NULL, workflow_hash TEXT NOT NULL, step_hashes TEXT NOT NULL,
-  inputs TEXT NOT NULL, engine TEXT NOT NULL, origin TEXT NOT NULL, state TEXT NOT NULL, outputs TEXT NOT NULL DEFAULT '{}',
-  reason TEXT NOT NULL DEFAULT '', deadline TEXT, forked_from TEXT,
+  inputs TEXT NOT NULL, engine TEXT NOT NULL, origin TEXT NOT NULL, state TEXT NOT NULL,
+  outputs TEXT NOT NULL DEFAULT '{}', reason TEXT NOT NULL DEFAULT '', deadline TEXT, forked_from TEXT,
   created_at REAL NOT NULL, changed_at REAL NOT NULL,  -- seconds since 1970
   size INTEGER NOT NULL DEFAULT 0,                     -- characters of inputs and results
   owner TEXT NOT NULL DEFAULT '', fence INTEGER NOT NULL DEFAULT 0, lease TEXT, holder TEXT,

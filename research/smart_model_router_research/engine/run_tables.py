@@ -39,7 +39,7 @@ from smart_model_router_research.workflow.definition import Costs
 
 _RUN = """
 SELECT id, workflow, workflow_hash, step_hashes, inputs, engine, origin, state, outputs, reason, deadline,
-  forked_from,  created_at, changed_at, owner, lease, holder,
+  forked_from, created_at, changed_at, owner, lease, holder,
   (SELECT coalesce(max(seq), 0) FROM events WHERE run = id)
 FROM runs
 """
