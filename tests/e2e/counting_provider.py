@@ -33,7 +33,7 @@ class CountingProvider:
             def do_POST(self) -> None:
                 provider.answer(self)
 
-            def log_message(self, *_: object) -> None:
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name of the base
                 """Say nothing."""
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)

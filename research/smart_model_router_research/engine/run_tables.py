@@ -10,7 +10,7 @@ from dataclasses import astuple, replace
 from typing import Any
 
 from smart_model_router.domain.shared_state import ClockReading, Deadline, remaining
-from smart_model_router_research.engine.processes import started_at
+from smart_model_router_research.engine.processes import started_at, this_process
 from smart_model_router_research.engine.protocol import Approval, CheckpointRef, RunEvent, RunEventKind
 from smart_model_router_research.engine.states import RunState, StepResult, StepState
 from smart_model_router_research.engine.store_port import (
@@ -54,6 +54,10 @@ INSERT INTO ledger (run, step, tokens, usd, seconds, calls) VALUES (?, ?, ?, ?, 
 ON CONFLICT (run, step) DO UPDATE SET tokens = tokens + excluded.tokens, usd = usd + excluded.usd,
   seconds = seconds + excluded.seconds, calls = calls + excluded.calls
 """
+_ADD_EVENT = """
+INSERT INTO events (run, seq, kind, at, step, data)
+SELECT ?, coalesce(max(seq), 0) + 1, ?, ?, ?, ? FROM events WHERE run = ? RETURNING seq
+"""
 _PRUNE = """
 DELETE FROM runs WHERE id IN (
   SELECT id FROM runs WHERE changed_at < ? AND state NOT IN ('running', 'paused') ORDER BY changed_at LIMIT 100
@@ -62,16 +66,15 @@ DELETE FROM runs WHERE id IN (
 
 
 class RunTables:
-    """The tables within one transaction, at one reading of the clocks. `process` is this one.
+    """The tables within one transaction, at one reading of the clocks.
 
     What is not to be read raises StoreUnavailable, which names the file, `place`.
     """
 
-    def __init__(self, connection: sqlite3.Connection, place: str, here: ClockReading, process: Holder) -> None:
+    def __init__(self, connection: sqlite3.Connection, place: str, here: ClockReading) -> None:
         self._execute = connection.execute
         self._place = place
         self._here = here
-        self._process = process
 
     # ------------------------------------------------------------------------------------------------ runs
 
@@ -141,7 +144,7 @@ class RunTables:
             fence += granted(run_id, held_by, owner, self._left(lease) or 0.0, gone=gone)
         self._execute(
             "UPDATE runs SET owner = ?, fence = ?, lease = ?, holder = ? WHERE id = ?",
-            (owner, fence, self._after(seconds), json.dumps(astuple(self._process)), run_id),
+            (owner, fence, self._after(seconds), json.dumps(astuple(this_process())), run_id),
         )
         return RunLease(run_id=run_id, owner=owner, fence=fence, seconds=seconds, cancel_asked=bool(cancel_asked))
 
@@ -315,10 +318,9 @@ class RunTables:
 
     def _add(self, run_id: str, kind: RunEventKind, step: str, data: str) -> RunEvent:
         self._execute("UPDATE runs SET changed_at = ? WHERE id = ?", (self._here.wall, run_id))
-        (seq,) = self._execute("SELECT coalesce(max(seq), 0) + 1 FROM events WHERE run = ?", (run_id,)).fetchone()
-        row = (seq, kind, self._here.wall, step, data)
-        self._execute("INSERT INTO events (run, seq, kind, at, step, data) VALUES (?, ?, ?, ?, ?, ?)", (run_id, *row))
-        return self._event(run_id, *row)
+        row = (kind, self._here.wall, step, data)
+        ((seq,),) = self._execute(_ADD_EVENT, (run_id, *row, run_id)).fetchall()
+        return self._event(run_id, seq, *row)
 
     def _event(self, run_id: str, seq: int, kind: str, at: float, step: str, data: str) -> RunEvent:
         with self._reading(run_id, f"event {seq}"):
@@ -378,7 +380,7 @@ class RunTables:
         if holder is None:
             return False
         process = Holder(*json.loads(holder))
-        return is_gone(process, self._process, started_at(process.pid))
+        return is_gone(process, this_process(), started_at(process.pid))
 
     @contextmanager
     def _reading(self, run_id: str, what: str) -> Generator[None]:

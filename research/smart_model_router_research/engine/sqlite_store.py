@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 from smart_model_router.domain.shared_state import ClockReading, SharedStateError
 from smart_model_router.flow import clock
 from smart_model_router_research.engine.documents import DocumentFiles
-from smart_model_router_research.engine.processes import this_process
 from smart_model_router_research.engine.protocol import Approval, CheckpointRef, RunEvent, RunEventKind
 from smart_model_router_research.engine.run_schema import RUN_MIGRATIONS
 from smart_model_router_research.engine.run_tables import RunTables
@@ -177,7 +176,7 @@ class SqliteRunStore:
             raise StoreUnavailable(str(self.path), error.reason) from error
 
     def _tables(self, connection: GuardedConnection) -> RunTables:
-        return RunTables(connection, str(self.path), self._here(), this_process())
+        return RunTables(connection, str(self.path), self._here())
 
 
 def documents_path(runs: Path) -> Path:

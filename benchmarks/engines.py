@@ -1,0 +1,166 @@
+"""The cost of workflows: steps on Kahn's algorithm, checkpoints in a file, how soon a run goes on, and many at once."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from contextlib import closing
+from graphlib import TopologicalSorter
+from pathlib import Path
+from typing import Any
+
+from benchmarks._measure import Figure, report
+
+from smart_model_router_research.engine import (
+    ExecutionContext,
+    KahnEngine,
+    NewRun,
+    RunState,
+    SqliteRunStore,
+    StepResult,
+    StepState,
+)
+from smart_model_router_research.workflow import Costs, Step, StepInput, WorkflowDefinition
+
+STEPS = 1_000
+KEPT = 300
+"""Steps whose checkpoints are measured: each is on the disk three times before the next one begins."""
+RUNS = 7
+ANSWER = "an answer " * 50
+DONE = StepResult(state=StepState.SUCCEEDED, outputs={"text": ANSWER}, attempts=1, costs=Costs(100, 0.01, 2.0, 1))
+
+
+async def nothing(_: StepInput) -> Mapping[str, Any]:
+    """Do no work."""
+    return {}
+
+
+def chains(count: int, wide: int = 10) -> WorkflowDefinition:
+    """Make a workflow of so many steps in ten chains."""
+    return WorkflowDefinition(
+        "w", [Step(f"s{n}", nothing, (f"s{n - wide}",) if n >= wide else ()) for n in range(count)]
+    )
+
+
+def kahn() -> Figure:
+    """CPU of 1,000 empty steps in memory, against graphlib's sorter alone."""
+    workflow = chains(STEPS)
+    taken, bare = [], []
+    for number in range(RUNS):
+        start = time.process_time()
+        result = asyncio.run(KahnEngine().execute(workflow, ExecutionContext(run_id=f"r{number}")))
+        taken.append(1e3 * (time.process_time() - start))
+        assert result.status is RunState.COMPLETED
+        start = time.process_time()
+        sorter = TopologicalSorter({step.name: step.needs for step in workflow.steps})
+        sorter.prepare()
+        while sorter.is_active():
+            sorter.done(*sorter.get_ready())
+        bare.append(1e3 * (time.process_time() - start))
+    name = f"Kahn, {STEPS:,} empty steps in memory"
+    return Figure(name, statistics.median(taken), "ms", statistics.median(bare), "the sorter alone", 60.0)
+
+
+def checkpoints(folder: Path) -> Figure:
+    """CPU of all that a step writes to a file (its start, its costs, its result), against one plain insert."""
+
+    async def kept(path: Path) -> float:
+        store = SqliteRunStore(path)
+        new = NewRun(run_id="r", workflow="w", workflow_hash="h", step_hashes={}, inputs={}, engine="kahn")
+        await store.create(new)
+        lease = await store.lease("r", "one")
+        start = time.process_time()
+        for number in range(KEPT):
+            await store.begin(lease, f"s{number}", 1, "i")
+            await store.charge(lease, f"s{number}", DONE.costs)
+            await store.settle(lease, f"s{number}", DONE, "i")
+        taken = time.process_time() - start
+        await store.aclose()
+        return 1e3 * taken / KEPT
+
+    def inserted(path: Path) -> float:
+        with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("CREATE TABLE t (run TEXT, step TEXT, result TEXT, PRIMARY KEY (run, step))")
+            start = time.process_time()
+            for number in range(KEPT):
+                connection.execute("INSERT INTO t VALUES ('r', ?, ?)", (f"s{number}", ANSWER))
+            return 1e3 * (time.process_time() - start) / KEPT
+
+    pairs = [
+        (asyncio.run(kept(folder / f"runs-{number}.db")), inserted(folder / f"bare-{number}.db")) for number in range(3)
+    ]
+    cost, bare = (statistics.median(each) for each in zip(*pairs, strict=True))
+    return Figure("checkpoint of a step in a file", cost, "ms", bare, "one plain insert", 2.0)
+
+
+def resumes(folder: Path) -> Figure:
+    """Time from taking up a run with 1,000 settled steps to the work of its next step, against reading the run."""
+
+    async def resumed(path: Path) -> tuple[float, float]:
+        began: asyncio.Queue[float] = asyncio.Queue()
+
+        async def final(_: StepInput) -> Mapping[str, Any]:
+            began.put_nowait(time.perf_counter())
+            await asyncio.sleep(3_600)
+            return {}
+
+        steps = [*chains(STEPS).steps, Step("final", final, tuple(f"s{n}" for n in range(STEPS)))]
+        workflow = WorkflowDefinition("w", steps)
+        moments, reads = [0.0], [0.0]
+        for _ in range(2):  # the first one runs the steps, the second one goes on
+            store = SqliteRunStore(path)
+            start = time.perf_counter()
+            task = asyncio.create_task(KahnEngine(store).execute(workflow, ExecutionContext(run_id="r")))
+            moments.append(1e3 * (await began.get() - start))
+            task.cancel()
+            await asyncio.wait((task,))
+            start = time.perf_counter()
+            await store.load("r")
+            reads.append(1e3 * (time.perf_counter() - start))
+            await store.aclose()
+        return moments[-1], reads[-1]
+
+    moment, read = asyncio.run(resumed(folder / "resumed.db"))
+    return Figure(f"resume behind {STEPS:,} steps, to the next one", moment, "ms", read, "reading the run", 1_000.0)
+
+
+def many(folder: Path) -> Figure:
+    """CPU of a step of 100 runs at once in one process and one file, against the same runs one after another."""
+    workflow = chains(12, 3)
+
+    async def run(path: Path, at_once: int) -> float:
+        store = SqliteRunStore(path)
+        engine, gate = KahnEngine(store), asyncio.Semaphore(at_once)
+
+        async def one(number: int) -> RunState:
+            async with gate:
+                return (await engine.execute(workflow, ExecutionContext(run_id=f"r{number}"))).status
+
+        start = time.process_time()
+        states = await asyncio.gather(*(one(number) for number in range(100)))
+        taken = time.process_time() - start
+        assert set(states) == {RunState.COMPLETED}
+        await store.aclose()
+        return 1e3 * taken / (100 * len(workflow.steps))
+
+    together, apart = (asyncio.run(run(folder / f"many-{most}.db", most)) for most in (100, 1))
+    return Figure("a step of 100 runs at once in one file", together, "ms", apart, "one run after another", 3.0)
+
+
+def main() -> int:
+    """Measure, print, and say by the exit code whether the limits hold."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        code: int = report(kahn(), checkpoints(folder), resumes(folder), many(folder))
+        return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
