@@ -180,7 +180,7 @@ def open_to_read(path: Path, migrations: Sequence[Migration]) -> sqlite3.Connect
         connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_SECONDS)
         try:
             if check(connection, len(migrations)) == 0:
-                raise StoreUnavailableError(path, "it has no statistics in it")
+                raise StoreUnavailableError(path, "it has none of our tables in it")
         except BaseException:
             connection.close()
             raise

@@ -130,6 +130,11 @@ class RunTables:
         rows = self._execute(f"{_RUN} ORDER BY changed_at DESC LIMIT ?", (limit,)).fetchall()
         return [self._stored(row, {}) for row in rows]
 
+    def unheld(self) -> list[str]:
+        """Return the ids of runs that are to go on and that no process holds."""
+        rows = self._execute(f"{_RUN} WHERE state = 'running' ORDER BY changed_at DESC").fetchall()
+        return [run.run_id for run in (self._stored(row, {}) for row in rows) if not run.owner]
+
     # ------------------------------------------------------------------------------------------------ leases
 
     def lease(self, run_id: str, owner: str, seconds: float) -> RunLease:

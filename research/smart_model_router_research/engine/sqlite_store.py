@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,7 +26,7 @@ from smart_model_router_research.engine.store_port import (
 )
 from smart_model_router_research.engine.store_rules import json_text
 from smart_model_router_research.workflow.definition import Costs
-from smart_model_router_stats.open_db import GuardedConnection, filesystem_of
+from smart_model_router_stats.open_db import GuardedConnection, StoreUnavailableError, filesystem_of, open_to_read
 from smart_model_router_stats.sqlite_file import SqliteFile
 
 T = TypeVar("T")
@@ -182,3 +184,14 @@ class SqliteRunStore:
 def documents_path(runs: Path) -> Path:
     """Return the folder of the documents that belongs to a file of runs: `runs-documents` beside `runs.db`."""
     return runs.with_name(f"{runs.stem}-documents")
+
+
+def unheld_runs(path: Path) -> list[str]:
+    """Return the ids of runs in a file that are to go on and that no process holds. Blocks. Raises StoreUnavailable."""
+    try:
+        with closing(open_to_read(path, RUN_MIGRATIONS)) as connection:
+            return RunTables(connection, str(path), clock.here()).unheld()
+    except StoreUnavailableError as error:
+        raise StoreUnavailable(str(path), error.reason) from error
+    except sqlite3.Error as error:
+        raise StoreUnavailable(str(path), str(error)) from error

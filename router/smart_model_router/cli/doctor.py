@@ -6,7 +6,7 @@ import os
 import sqlite3
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from platform import python_version
@@ -19,9 +19,12 @@ from smart_model_router.config.known_models import KnownTarget
 from smart_model_router.config.provider_loading import keys_of
 from smart_model_router.config.rules import mentions_of, short_keys
 from smart_model_router.config.secret import MASK, masked_urls
+from smart_model_router.config.sections import WorkflowsConfig
 from smart_model_router.core.tiers import ModelRoute
+from smart_model_router.domain.errors import SmartRouterError
 from smart_model_router_providers.catalog import kind_of
 from smart_model_router_providers.local import Readiness, is_ready
+from smart_model_router_providers.local.model_file import data_directory
 from smart_model_router_stats.open_db import (
     OLDEST_SQLITE,
     Migration,
@@ -37,6 +40,9 @@ from smart_model_router_stats.shared_schema import STATE_MIGRATIONS, state_path
 
 if TYPE_CHECKING:
     from smart_model_router.cli.app import Doctor
+
+
+_SHOWN_RUNS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +67,31 @@ def store_findings(store: StoreConfig) -> list[DoctorFinding]:
         told = "answers by translation can be referred to in the process that made them only, while it lives"
         found.append(_file("kept responses", responses_path(path), RESPONSE_MIGRATIONS, told))
     return found
+
+
+def workflow_findings(workflows: WorkflowsConfig) -> Iterator[DoctorFinding]:
+    """The file of runs, and the runs in it that go on in no process. A warning: requests need none of it."""
+    # Imported when asked: requests and most commands do without workflows.
+    from smart_model_router_research.assembly import runs_file  # noqa: PLC0415
+    from smart_model_router_research.engine.run_schema import RUN_MIGRATIONS  # noqa: PLC0415
+    from smart_model_router_research.engine.sqlite_store import unheld_runs  # noqa: PLC0415
+
+    path = runs_file(workflows, data_directory())
+    found = _file("workflows", path, RUN_MIGRATIONS, "no workflow can run")
+    if found.level == "problem":
+        yield replace(found, level="warning")
+        return
+    yield replace(found, text=f"{found.text}, schema {len(RUN_MIGRATIONS)}")
+    if path.exists():
+        try:
+            unheld = unheld_runs(path)
+        except SmartRouterError as error:
+            yield DoctorFinding("warning", "workflows", error.message)
+            return
+        if unheld:
+            more = ", ..." if len(unheld) > _SHOWN_RUNS else ""
+            text = f"runs that no process goes on with: {', '.join(unheld[:_SHOWN_RUNS])}{more} ({len(unheld)})"
+            yield DoctorFinding("warning", "workflows", text)
 
 
 def _library() -> DoctorFinding:
@@ -99,7 +130,7 @@ def run(asked: Doctor) -> int:
         *_look(found.config, model_routes, is_ready()),
     ]
     store = store_findings(found.config.store)
-    findings += store
+    findings += [*store, *workflow_findings(found.config.workflows)]
     healthy = all(finding.level != "problem" for finding in findings)
     if asked.as_json:
         print_json({"ok": healthy, "findings": [asdict(finding) for finding in findings]})

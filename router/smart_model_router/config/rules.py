@@ -106,6 +106,9 @@ def _faults(config: RouterConfig) -> Iterator[ConfigurationError]:
     yield from _at_most("prompt_cap_tokens", local.prompt_cap_tokens, "context_tokens", local.context_tokens - 1)
     yield from _at_most("max_tokens", local.max_tokens, "context_tokens", local.context_tokens)
     yield from _at_most("default_max_tokens", local.default_max_tokens, "max_tokens", local.max_tokens)
+    if config.workflows.heartbeat > config.workflows.lease / 2:
+        wanted = f"at most half of `workflows.lease`, {config.workflows.lease:g}, is needed: one may come late"
+        yield ConfigurationError("workflows.heartbeat", config.workflows.heartbeat, wanted)
     yield from _of_keys(config)
     yield from _of_cors(config)
     yield from _of_passthrough(config)

@@ -1,4 +1,4 @@
-"""The sections `gateway`, `telemetry`, `search` and `evaluation`; the others are in tree.py."""
+"""The sections `gateway`, `telemetry`, `search`, `evaluation` and `workflows`; the others are in tree.py."""
 
 from __future__ import annotations
 
@@ -236,3 +236,20 @@ class EvaluationConfig:
 
         windows = dict(self.deep_research.recency_windows)
         return load_recency_windows({"evaluation": {"deep_research": {"recency_windows": windows}}})
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkflowsConfig(Options):
+    """Workflows and the file that their runs survive in, `runs`; None is `runs.db` in the user's data directory.
+
+    `engine` runs them: `auto` is the one that a workflow needs. At most `max_concurrency` steps of a run are under way.
+    A process holds a run for `lease` seconds and says so again every `heartbeat`; of one that stopped, another process
+    can take it then. Runs that ended `retention_days` ago are deleted.
+    """
+
+    engine: Literal["auto", "kahn"] = "auto"
+    runs: str | None = None
+    max_concurrency: Annotated[int, Unit("count"), Interval(ge=1, le=10_000)] = 10
+    lease: Annotated[float, Unit("seconds"), Interval(ge=1, le=3600)] = 30.0
+    heartbeat: Annotated[float, Unit("seconds"), Interval(ge=0.1, le=1800)] = 5.0
+    retention_days: Annotated[int, Unit("count"), Interval(ge=1, le=3650)] = 30

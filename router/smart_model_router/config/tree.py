@@ -12,7 +12,13 @@ from smart_model_router.config import retired, rules
 from smart_model_router.config.files import read_file
 from smart_model_router.config.hints import FROM_KEY
 from smart_model_router.config.secret import Secret
-from smart_model_router.config.sections import EvaluationConfig, GatewayConfig, SearchConfig, TelemetryConfig
+from smart_model_router.config.sections import (
+    EvaluationConfig,
+    GatewayConfig,
+    SearchConfig,
+    TelemetryConfig,
+    WorkflowsConfig,
+)
 from smart_model_router.core.breaker import BreakerConfig
 from smart_model_router.core.capacity import AdaptiveConfig, ThrottleConfig
 from smart_model_router.core.checked_options import Count, Interval, Options, Seconds, Unit
@@ -267,6 +273,7 @@ class RouterConfig:
     search: SearchConfig = field(default_factory=SearchConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     telemetry: TelemetryConfig = field(default_factory=TelemetryConfig)
+    workflows: WorkflowsConfig = field(default_factory=WorkflowsConfig)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "models", rules.settled_models(self.models))

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import json
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +15,8 @@ import pytest
 
 from smart_model_router.cli.app import Doctor
 from smart_model_router.cli.commands import Check
+from smart_model_router_research.engine import NewRun, RunState, SqliteRunStore
+from tests.store_files import UNFIT
 
 
 def written(folder: Path, log: Path) -> Path:
@@ -48,3 +54,54 @@ def test_a_log_that_could_not_be_written_is_found(
     """A folder that is missing, or a log that is one."""
     assert Check(config=written(tmp_path, tmp_path / log), as_json=True).run() == 3
     assert [problem["key"] for problem in json.loads(capsys.readouterr().out)["problems"]] == ["telemetry.log.to"]
+
+
+def workflow_lines(folder: Path, capsys: pytest.CaptureFixture[str]) -> list[tuple[str, str]]:
+    """What the doctor says of workflows, whose problems are none of requests."""
+    file = written(folder, folder / "x.log")
+    file.write_text(json.dumps({**json.loads(file.read_text("utf-8")), "workflows": {"runs": str(folder / "r.db")}}))
+    assert Doctor(config=file, as_json=True).run() == 0
+    found = json.loads(capsys.readouterr().out)["findings"]
+    return [(each["level"], each["text"]) for each in found if each["topic"] == "workflows"]
+
+
+def test_runs_that_no_process_goes_on_with_are_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The newest of them by id; those that are held, have ended or are paused are none."""
+    path = tmp_path / "r.db"
+    assert workflow_lines(tmp_path, capsys) == [
+        ("ok", f"{path} will be made when there is something to write, schema 1")
+    ]
+
+    async def fill() -> None:
+        store = SqliteRunStore(path)
+        for number in range(9):
+            new = NewRun(run_id=f"r{number}", workflow="w", workflow_hash="h", step_hashes={}, inputs={}, engine="kahn")
+            await store.create(new)
+        await store.lease("r0", "one")
+        for run_id, state in (("r1", RunState.COMPLETED), ("r2", RunState.PAUSED)):
+            lease = await store.lease(run_id, "one")
+            await store.end(lease, state, {}, "")
+            await store.release(lease)
+        await store.aclose()
+
+    asyncio.run(fill())
+    assert workflow_lines(tmp_path, capsys) == [
+        ("ok", f"{path}, schema 1"),
+        ("warning", "runs that no process goes on with: r8, r7, r6, r5, r4, ... (6)"),
+    ]
+    with closing(sqlite3.connect(path)) as hand, hand:
+        hand.execute("UPDATE runs SET inputs = '{'")
+    assert workflow_lines(tmp_path, capsys)[1][0] == "warning"
+    assert "its row cannot be read" in workflow_lines(tmp_path, capsys)[1][1]
+
+
+@pytest.mark.parametrize(("make", "reason"), UNFIT, ids=[make.__name__ for make, _ in UNFIT])
+def test_a_file_of_runs_that_cannot_serve_is_found(
+    make: Callable[[Path], None], reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Requests go on without it."""
+    make(tmp_path / "r.db")
+    ((level, text),) = workflow_lines(tmp_path, capsys)
+    assert level == "warning"
+    assert reason in text
+    assert text.endswith(": no workflow can run")

@@ -89,3 +89,11 @@ def test_parts_that_suffice_are_accepted() -> None:
     given = {"version": 1, "providers": {"a": {**PROVIDER, "rpm": 3}}, "models": {"smart": MODEL}}
     for store in ({"processes": 3}, {"processes": 4, "path": "s.db"}):
         assert RouterConfig.from_mapping({**given, "store": store}, environ={}).store.processes > 2
+
+
+def test_a_heartbeat_that_comes_too_late_for_its_lease_is_refused() -> None:
+    """One that is late once would lose the run."""
+    assert faults(workflows={"lease": "10s", "heartbeat": "6s"}) == ["workflows.heartbeat"]
+    tree = {"version": 1, "providers": {"a": PROVIDER}, "models": {"smart": MODEL}}
+    workflows = RouterConfig.from_mapping({**tree, "workflows": {"lease": "10s"}}, environ={}).workflows
+    assert (workflows.lease, workflows.heartbeat) == (10.0, 5.0)

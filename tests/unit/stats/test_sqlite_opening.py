@@ -300,7 +300,7 @@ def test_a_missing_file_is_said(tmp_path: Path) -> None:
 def test_an_empty_database_is_said(tmp_path: Path) -> None:
     """Somebody's empty database is not taken for ours."""
     (tmp_path / "s.db").touch(mode=0o600)
-    with pytest.raises(StoreUnavailableError, match="no statistics"):
+    with pytest.raises(StoreUnavailableError, match="none of our tables"):
         open_to_read(tmp_path / "s.db", STATS_MIGRATIONS)
 
 
