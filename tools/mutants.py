@@ -28,6 +28,8 @@ REQUIRED = 0.95
 SOURCE_ROOTS = ("router", "providers", "stats", "scoring", "research")
 NOTICED = {"killed", "timeout", "segfault", "suspicious", "caught by type check"}
 # The latter two collect garbage at the end of every run: half of the time of most mutants.
+COPIED = ("tests", "benchmarks")
+"""Beside the packages: the tests, and what tests of scoring measure by."""
 LEFT_OUT = ("cacheprovider", "unraisableexception", "threadexception")
 
 _PROTOCOL = "tests/unit/research/test_protocol.py"
@@ -92,18 +94,19 @@ class Survivor:
 
 def lay_out(target: Target, work: Path, *, keep: bool) -> None:
     """Lay the packages out as mutmut knows them: all below src/, the tests beside it. `keep` what is known by now."""
-    for old in (work / "src", work / "tests") if keep else (work,):
+    for old in (work / name for name in ("src", *COPIED)) if keep else (work,):
         shutil.rmtree(old, ignore_errors=True)
     (work / "mutants" / "mutmut-stats.json").unlink(missing_ok=True)  # which tests reach what: of new tests it knows
     for root in SOURCE_ROOTS:
         for package in (ROOT / root).glob("smart_model_router*/"):
             shutil.copytree(package, work / "src" / package.name, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copytree(ROOT / "tests", work / "tests", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in COPIED:
+        shutil.copytree(ROOT / name, work / name, ignore=shutil.ignore_patterns("__pycache__"))
     settings = {
         "source_paths": ["src"],
         "only_mutate": list(target.mutate),
         "do_not_mutate": list(target.spare),
-        "also_copy": ["tests"],
+        "also_copy": list(COPIED),
         "pytest_add_cli_args": ["-q", *(f"-pno:{plugin}" for plugin in LEFT_OUT)],
         "pytest_add_cli_args_test_selection": list(target.tests),
     }

@@ -162,7 +162,8 @@ def _together(pair: tuple[str, str], above: set[str], has: set[str], places: Map
 
 def _best_window(told: Mapping[str, float], above: set[str], places: Mapping[str, Sequence[int]]) -> list[str]:
     """The stems of the heading and of the WINDOW of the body that tells most. `places` are of stems of the body."""
-    heading, best, most = [*above], [*above], -1.0
+    heading: list[str] = [*above]
+    best, most = heading, -1.0
     held: dict[str, int] = {}  # the last place of each stem of the window
     for place, stem in sorted((place, one) for one, where in places.items() for place in where):
         new = held.get(stem, -WINDOW) <= place - WINDOW

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.meta.repository import ROOT, SOURCE_ROOTS
-from tools.mutants import TARGETS, Survivor, explained, forget_living, survivor
+from tools.mutants import COPIED, TARGETS, Survivor, explained, forget_living, survivor
 
 DIFF = """--- src/smart_model_router/core/gate.py
 +++ src/smart_model_router/core/gate.py
@@ -102,6 +102,19 @@ def _functions(file: Path, module: str) -> Iterator[tuple[str, str]]:
                 name = f"{owner}{node.name}" if owner else node.name
                 said = " ".join(line.strip() for line in lines[node.lineno - 1 : node.end_lineno])
                 yield f"{module}.{name.lstrip('._')}", said
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_what_the_tests_of_a_lane_import_is_laid_out(target: str) -> None:
+    """Else not one of its mutants would be tested."""
+    chosen = TARGETS[target].tests
+    left_out = [ROOT / one.partition("=")[2] for one in chosen if one.startswith("--ignore=")]
+    files = (file for one in chosen if not one.startswith("-") for file in (ROOT / one).rglob("*.py"))
+    tested = [file for file in files if not any(file.is_relative_to(one) for one in left_out)]
+    nodes = (node for file in tested for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
+    imported = {node.module.partition(".")[0] for node in nodes if isinstance(node, ast.ImportFrom) and node.module}
+    assert tested
+    assert {name for name in imported if (ROOT / name).is_dir()} <= {*COPIED}
 
 
 @pytest.mark.parametrize("target", TARGETS)

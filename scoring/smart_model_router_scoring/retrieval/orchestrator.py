@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 
-from smart_model_router_scoring.calibration import Sigmoid, interpret
+from smart_model_router_scoring.calibration import interpret
 from smart_model_router_scoring.evidence import (
     BEST,
     WITH_COSINES,
@@ -42,7 +42,6 @@ from smart_model_router_scoring.retrieval.index import Lane, SearchIndex, Snapsh
 from smart_model_router_scoring.retrieval.judged import Judged, ScoredHit, by_evidence, by_rank
 from smart_model_router_scoring.retrieval.results import Explained, Passage, QueryResults
 from smart_model_router_scoring.retrieval.strategies import (
-    SEEDS,
     Found,
     KeywordSearch,
     Matched,
@@ -148,7 +147,7 @@ class QueryOrchestrator:
         if not self._judges:
             self._fusion  # noqa: B018 - a `min_confidence` that cannot be reached is told now
         # The order alone: what is shown, and with which score, is for the evidence to say.
-        ordering = replace(fusion, calibration=Sigmoid(), min_confidence=0.0, evidence_gate=EvidenceGate())
+        ordering = replace(fusion, min_confidence=0.0, evidence_gate=EvidenceGate())
         self._ordering = Fusion(ordering, strategies=self._names)
 
     @cached_property
@@ -313,7 +312,7 @@ class _Search:
             return
         weights = {name: fusion.weight(name) for name in self.lists}
         fused = fuse_results(self.scored(self.lists), fusion.k, weights, fusion=fusion.fusion)
-        seeds = [chunk_id for chunk_id, _ in fused[:SEEDS]]
+        seeds = [chunk_id for chunk_id, _ in fused]
         found = await self._ask(GRAPH, self.facts_lane.run(lambda sql: neighbours(sql, seeds, self._depth)))
         if found:
             self._keep(GRAPH, found)

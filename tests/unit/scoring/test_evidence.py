@@ -66,7 +66,7 @@ def test_a_rare_word_tells_more_and_no_word_tells_less_than_nothing() -> None:
 def test_the_window_holds_what_stands_close_together() -> None:
     """Half of the question when its words are further apart than the window, all of it when they are not."""
     question = asked("open", "breaker")
-    far = evidence_of(question, "", body("open", WINDOW, "breaker"))
+    far = evidence_of(question, "", body("open", WINDOW - 1, "breaker"))
     close = evidence_of(question, "", body("breaker", WINDOW - 2, "open"))
     assert far.features["window"] == pytest.approx(0.5)
     assert close.features["window"] == pytest.approx(1.0)
@@ -87,6 +87,10 @@ def test_the_heading_is_part_of_every_window() -> None:
     assert found["window"] == pytest.approx(1.0)
     assert found["heading"] == pytest.approx(0.5)
     assert evidence_of(question, "breaker", body(5)).features["window"] == pytest.approx(0.5)
+    three = asked("open", "breaker", "circuit")
+    for between, share in ((WINDOW, 2 / 3), (2, 1.0)):
+        found = evidence_of(three, "circuit", body("open", between, "breaker")).features
+        assert found["window"] == pytest.approx(share)
 
 
 @pytest.mark.parametrize(
@@ -142,6 +146,29 @@ def test_the_best_passage_is_not_the_one_that_has_most_words_far_apart() -> None
     apart = evidence_of(question, "", body("a", WINDOW, "b", WINDOW, "c", WINDOW, "d"))
     together = evidence_of(question, "", "a b c")
     assert question_evidence(question, [apart, together])["window"] == pytest.approx(0.75)
+
+
+def test_of_passages_that_stand_alike_the_first_is_the_best_one() -> None:
+    """The order of keyword search decides; a passage of less than no cosine is better than none."""
+    question = asked("open", "breaker")
+    heading, text = evidence_of(question, "open", body(3)), evidence_of(question, "", "open")
+    assert question_evidence(question, [heading, text])["heading"] == pytest.approx(0.5)
+    assert question_evidence(question, [text, heading])["heading"] == 0.0
+    assert question_evidence(question, [evidence_of(question, "", "x").with_cosines((-0.2, 0.1))])["cosine"] == -0.2
+
+
+STEMS = st.lists(st.sampled_from(["open", "breaker", "circuit", "common", "x"]), max_size=80).map(" ".join)
+PASSAGES = st.lists(st.tuples(STEMS, STEMS, st.floats(-1, 1)), max_size=6)
+
+
+@given(told=PASSAGES)
+def test_no_passage_that_is_left_out_unread_would_have_been_the_best_one(told: list[tuple[str, str, float]]) -> None:
+    """The features are those of the first passage of the greatest standing of all."""
+    question = asked("open", "breaker", "circuit", "common", "open")
+    passages = [evidence_of(question, heading, text).with_cosines((cosine, 0.0)) for heading, text, cosine in told]
+    best = max(passages, key=lambda one: one.standing, default=None)
+    found = question_evidence(question, passages)
+    assert {name: found[name] for name in WORDS} == (best.words.features if best else dict.fromkeys(WORDS, 0.0))
 
 
 def test_the_best_passage_is_that_of_most_words_and_meaning_and_cosines_are_the_greatest() -> None:

@@ -11,7 +11,7 @@ from benchmarks.search.measures import share
 
 from smart_model_router_scoring.evaluate import auroc, brier_score, over_halves, threshold_keeping
 from smart_model_router_scoring.evidence import Logistic, Null
-from smart_model_router_scoring.fitting import LEAST, fit_logistic, refit
+from smart_model_router_scoring.fitting import LEAST, Refit, fit_logistic, refit
 
 
 def test_weights_find_what_tells_and_leave_out_what_misleads() -> None:
@@ -108,6 +108,32 @@ def test_a_refit_is_better_only_where_both_errors_are_smaller() -> None:
     assert not kept.better
     assert refit(off, Null(), rows(LEAST - 1, 0.8)) is None
     assert refit(off, Null(), rows(LEAST, 0.8)) is not None
+    more = [row for row in rows(2 * LEAST, 0.8) if row[1]]
+    assert refit(off, Null(), [*more, *rows(LEAST - 1, 0.8)]) is None
+
+
+@pytest.mark.parametrize(
+    ("ece", "brier", "better"),
+    [
+        ((0.2, 0.1), (0.2, 0.1), True),
+        ((0.1, 0.1), (0.2, 0.1), False),
+        ((0.2, 0.1), (0.1, 0.1), False),
+        ((0.1, 0.2), (0.2, 0.1), False),
+    ],
+)
+def test_an_error_that_is_no_smaller_replaces_nothing(
+    ece: tuple[float, float], brier: tuple[float, float], better: bool
+) -> None:
+    """Of either kind; equal is not smaller."""
+    assert Refit(Logistic(weights={"window": 1.0}, bias=0.0), 50, 50, ece, brier).better == better
+
+
+def test_a_refit_keeps_the_proportions_of_its_rows() -> None:
+    """Three of four are right and nothing tells them apart: that is the score."""
+    alike = [({"window": 0.5}, number % 4 > 0) for number in range(4 * LEAST)]
+    found = refit(Logistic(weights={"window": 1.0}, bias=0.0), Null(), alike)
+    assert found is not None
+    assert found.fitted.score({"window": 0.5}, Null()) == pytest.approx(0.75, abs=0.01)
 
 
 def test_the_base_rate_is_no_better_than_a_function_that_tells() -> None:
