@@ -30,7 +30,7 @@ def as_yaml(workflow: WorkflowDefinition) -> str:
 class _Dumper(yaml.SafeDumper):
     """Quotes every text but plain words: YAML 1.1, which it knows, and 1.2, which is read, differ in what is a text."""
 
-    def ignore_aliases(self, _: Any) -> bool:
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - the base class names it
         return True
 
 
