@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -25,6 +27,7 @@ from smart_model_router_research.engine import (
     StoreUnavailable,
 )
 from smart_model_router_research.engine.run_schema import RUN_MIGRATIONS
+from smart_model_router_research.engine.sqlite_store import unheld_runs
 from smart_model_router_research.workflow import Costs
 from smart_model_router_stats.open_db import open_store
 from tests.store_files import UNFIT, one, rows
@@ -53,6 +56,11 @@ async def begun(store: SqliteRunStore, **options: Any) -> RunLease:
 def path(tmp_path: Path) -> Path:
     """Return a place for the file."""
     return tmp_path / "runs.db"
+
+
+def files_in(folder: Path) -> list[str]:
+    """Return the names of all files below a folder."""
+    return [each.name for each in folder.rglob("*") if each.is_file()]
 
 
 # ------------------------------------------------------------------------------------------------ bad files
@@ -96,7 +104,7 @@ async def test_a_damaged_file_is_refused_and_not_begun_anew(tmp_path: Path) -> N
     for _ in range(2):
         with pytest.raises(StoreUnavailable, match="not a database"):
             await store.create(new_run())
-    assert [each.name for each in path.parent.iterdir()] == ["runs.db"]
+    assert files_in(tmp_path) == ["runs.db"]
 
 
 @pytest.mark.asyncio
@@ -217,6 +225,22 @@ async def test_a_document_that_was_changed_is_not_returned(path: Path) -> None:
         await store.put_document(b"text")
 
 
+@pytest.mark.asyncio
+async def test_a_document_that_there_is_no_room_for_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No part of it is taken for it later."""
+
+    def full(handle: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    store = SqliteRunStore(tmp_path / "runs.db")
+    with pytest.raises(StoreUnavailable, match="No space left on device"):
+        await store.put_document(b"text")
+    assert files_in(tmp_path) == []
+
+
 # ------------------------------------------------------------------------------------------------ leases
 
 
@@ -306,6 +330,17 @@ async def test_runs_that_ended_long_ago_are_deleted_with_all_that_belongs_to_the
     for table in ("run_steps", "events", "approvals", "ledger", "checkpoints"):
         assert rows(path, f"SELECT 1 FROM {table} WHERE run = 'done'") == []
         assert rows(path, f"SELECT 1 FROM {table} WHERE run = 'paused'") != []
+
+
+def test_runs_that_no_process_holds_cannot_be_read_from_any_file(path: Path) -> None:
+    """The errors are those of a store: no file, or one without our tables."""
+    with pytest.raises(StoreUnavailable, match=r"runs\.db: there is no such file"):
+        unheld_runs(path)
+    with closing(open_store(path, RUN_MIGRATIONS)) as connection:
+        connection.execute("DROP TABLE ledger")
+        connection.execute("DROP TABLE events")
+    with pytest.raises(StoreUnavailable, match=r"runs\.db: no such table: events"):
+        unheld_runs(path)
 
 
 def test_the_schema_has_a_number_that_readers_ask_for(path: Path) -> None:

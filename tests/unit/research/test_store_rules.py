@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from types import MappingProxyType
 
 import pytest
 
@@ -18,6 +19,7 @@ from smart_model_router_research.engine.store_rules import (
     granted,
     is_gone,
     json_text,
+    late_decision,
 )
 
 HOLDER = Holder(host="h", boot="b", space="s", pid=7, started="100")
@@ -78,6 +80,12 @@ def test_a_decision_is_about_the_step_that_it_names_or_the_only_one() -> None:
         assert error.value.expected == f"a step of run r that is paused is needed: {said}"
 
 
+def test_a_decision_that_is_late_is_a_rejection_that_says_so() -> None:
+    """Of the step that was asked about."""
+    late = late_decision("a")
+    assert (late.approved, late.payload, late.step) == (False, "no decision in time", "a")
+
+
 def test_steps_differ_that_changed_are_new_or_are_gone() -> None:
     """In the order of the alphabet."""
     assert differing_steps({"z": "1", "b": "1", "a": "1"}, {"a": "1", "b": "2", "c": "1"}) == ["b", "c", "z"]
@@ -94,7 +102,7 @@ def test_a_run_holds_so_much_and_no_more() -> None:
 
 def test_what_is_no_json_is_refused() -> None:
     """Numbers that are none, and objects; a mapping of any kind is an object of JSON."""
-    assert json_text({"a": [1, None]}) == '{"a": [1, null]}'
+    assert json_text({"a": [1, None]}) == json_text(MappingProxyType({"a": [1, None]})) == '{"a": [1, null]}'
     for wrong in (math.nan, {"a": math.inf}):
         with pytest.raises(ValueError, match="JSON"):
             json_text(wrong)
