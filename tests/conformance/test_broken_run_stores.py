@@ -65,7 +65,6 @@ def endless_state(patch: pytest.MonkeyPatch) -> None:
 
 
 BROKEN: list[tuple[Break, Callable[..., Any]]] = [
-    (no_fence, RunStoreContract.test_a_holder_past_its_time_writes_nothing_once_another_took_over),
     (no_fence, RunStoreContract.test_a_run_that_was_given_back_can_be_taken_at_once),
     (old_fence, RunStoreContract.test_a_holder_past_its_time_writes_nothing_once_another_took_over),
     (endless_lease, RunStoreContract.test_a_holder_past_its_time_writes_nothing_once_another_took_over),
