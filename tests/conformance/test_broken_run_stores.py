@@ -30,7 +30,7 @@ def no_fence(patch: pytest.MonkeyPatch) -> None:
 def anybody_takes(patch: pytest.MonkeyPatch) -> None:
     """A lease that is held goes to the next one that asks."""
     for store in STORES:
-        patch.setattr(store, "granted", lambda run_id, held_by, asked_by, left, gone: held_by != asked_by)
+        patch.setattr(store, "granted", lambda run_id, held_by, left, own, gone: not own)
 
 
 def old_fence(patch: pytest.MonkeyPatch) -> None:
@@ -45,7 +45,7 @@ def endless_lease(patch: pytest.MonkeyPatch) -> None:
     for store in STORES:
         granted = vars(store)["granted"]
         patch.setattr(
-            store, "granted", lambda run, by, asked, left, gone, real=granted: real(run, by, asked, 1.0, gone=gone)
+            store, "granted", lambda run, by, left, own, gone, real=granted: real(run, by, 1.0, own=own, gone=gone)
         )
 
 
@@ -54,7 +54,7 @@ def everybody_gone(patch: pytest.MonkeyPatch) -> None:
     for store in STORES:
         granted = vars(store)["granted"]
         patch.setattr(
-            store, "granted", lambda run, by, asked, left, gone, real=granted: real(run, by, asked, left, gone=True)
+            store, "granted", lambda run, by, left, own, gone, real=granted: real(run, by, left, own=own, gone=True)
         )
 
 

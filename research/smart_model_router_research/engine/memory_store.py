@@ -79,7 +79,7 @@ class MemoryRunStore:
     async def lease(self, run_id: str, owner: str, seconds: float = LEASE_SECONDS) -> RunLease:
         """Take the run, or keep it: its holder asks again before the time is over. Raises RunNotFound, RunBusy."""
         row, now = self._found(run_id), self._now()
-        if granted(run_id, row.owner, owner, row.lease_until - now, gone=False):
+        if granted(run_id, row.owner, row.lease_until - now, own=row.owner == owner, gone=False):
             row.owner = owner
             row.fence += 1
         row.lease_until = now + seconds

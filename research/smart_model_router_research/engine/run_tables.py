@@ -144,12 +144,14 @@ class RunTables:
         if found is None:
             raise RunNotFound(run_id)
         held_by, fence, lease, holder, cancel_asked = found
+        me = json.dumps(astuple(this_process()))
+        own = (held_by, holder) == (owner, me)  # processes of two containers may go by one name
         with self._reading(run_id, "lease"):
-            gone = held_by != owner and self._is_gone(holder)
-            fence += granted(run_id, held_by, owner, self._left(lease) or 0.0, gone=gone)
+            gone = not own and self._is_gone(holder)
+            fence += granted(run_id, held_by, self._left(lease) or 0.0, own=own, gone=gone)
         self._execute(
             "UPDATE runs SET owner = ?, fence = ?, lease = ?, holder = ? WHERE id = ?",
-            (owner, fence, self._after(seconds), json.dumps(astuple(this_process())), run_id),
+            (owner, fence, self._after(seconds), me, run_id),
         )
         return RunLease(run_id=run_id, owner=owner, fence=fence, seconds=seconds, cancel_asked=bool(cancel_asked))
 

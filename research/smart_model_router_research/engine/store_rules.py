@@ -44,12 +44,13 @@ def is_gone(holder: Holder, here: Holder, started: str | None) -> bool:
     return holder.space == here.space and started != holder.started
 
 
-def granted(run_id: str, held_by: str, asked_by: str, seconds_left: float, *, gone: bool) -> bool:
-    """Return whether the lease of a run goes to a new holder, False where it stays with the one that asks.
+def granted(run_id: str, held_by: str, seconds_left: float, *, own: bool, gone: bool) -> bool:
+    """Return whether the lease of a run goes to a new holder, False where it stays with its own.
 
-    `held_by` is its owner at present, "" for none; `gone` says that its process has ended. Raises RunBusy.
+    `held_by` is its owner at present, "" for none; `own` says that it is the one that asks, `gone` that its process has
+    ended. Raises RunBusy.
     """
-    if held_by == asked_by:
+    if own:
         return False
     if held_by and seconds_left > 0 and not gone:
         raise RunBusy(run_id, held_by, seconds_left)

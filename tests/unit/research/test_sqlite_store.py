@@ -291,6 +291,19 @@ async def test_after_a_restart_of_the_machine_a_run_can_be_taken_at_once(
 
 
 @pytest.mark.asyncio
+async def test_processes_of_two_containers_that_go_by_one_name_are_two(path: Path) -> None:
+    """Host name and process id are often the same there: the other one is told that the run is held."""
+    store = SqliteRunStore(path)
+    lease = await begun(store)
+    with closing(sqlite3.connect(path)) as other, other:
+        other.execute("UPDATE runs SET holder = json_set(holder, '$[2]', 'elsewhere')")
+    with pytest.raises(RunBusy, match="held by one for"):
+        await store.lease("r", "one")
+    assert await store.begin(lease, "b", 1, "i") is None  # as the other container, whose lease it is
+    await store.aclose()
+
+
+@pytest.mark.asyncio
 async def test_a_decision_outlives_the_process_that_took_it(path: Path) -> None:
     """With its payload, as it was given."""
     store = SqliteRunStore(path)

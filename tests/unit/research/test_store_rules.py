@@ -45,27 +45,27 @@ def test_a_process_is_gone_when_this_one_can_tell(holder: Holder, started: str |
 
 
 @pytest.mark.parametrize(
-    ("held_by", "left", "gone", "new"),
+    ("held_by", "left", "own", "gone", "new"),
     [
-        ("", 10.0, False, True),
-        ("two", 0.0, False, True),
-        ("two", -1.0, False, True),
-        ("two", 10.0, True, True),
-        ("one", 10.0, False, False),
-        ("one", -10.0, False, False),
-        ("one", 10.0, True, False),
+        ("", 10.0, False, False, True),
+        ("two", 0.0, False, False, True),
+        ("two", -1.0, False, False, True),
+        ("two", 10.0, False, True, True),
+        ("one", 10.0, True, False, False),
+        ("one", -10.0, True, False, False),
+        ("one", 10.0, True, True, False),
     ],
 )
-def test_a_lease_goes_to_whoever_may_have_it(held_by: str, left: float, *, gone: bool, new: bool) -> None:
+def test_a_lease_goes_to_whoever_may_have_it(held_by: str, left: float, *, own: bool, gone: bool, new: bool) -> None:
     """Free, over, or of a process that is gone: to a new holder. Its owner keeps it, also late."""
-    assert granted("r", held_by, "one", left, gone=gone) is new
+    assert granted("r", held_by, left, own=own, gone=gone) is new
 
 
 @pytest.mark.parametrize("left", [0.001, 30.0])
 def test_a_lease_that_is_held_is_refused_with_owner_and_seconds(left: float) -> None:
     """As long as there is any time left."""
     with pytest.raises(RunBusy) as error:
-        granted("r", "two", "one", left, gone=False)
+        granted("r", "two", left, own=False, gone=False)
     assert (error.value.run_id, error.value.owner, error.value.seconds) == ("r", "two", left)
 
 
