@@ -60,7 +60,7 @@ SELECT ?, coalesce(max(seq), 0) + 1, ?, ?, ?, ? FROM events WHERE run = ? RETURN
 """
 _PRUNE = """
 DELETE FROM runs WHERE id IN (
-  SELECT id FROM runs WHERE changed_at < ? AND state NOT IN ('running', 'paused') ORDER BY changed_at LIMIT 100
+  SELECT id FROM runs WHERE changed_at < ? AND state NOT IN ('running', 'paused') ORDER BY changed_at LIMIT 10
 )
 """
 
@@ -114,7 +114,7 @@ class RunTables:
         return self.load(run.run_id)
 
     def prune(self, days: float) -> None:
-        """Delete some of the runs that ended more than so many days ago, the oldest first."""
+        """Delete ten of the runs that ended more than so many days ago, the oldest first: no write waits for long."""
         self._execute(_PRUNE, (self._here.wall - days * 86_400,))
 
     def load(self, run_id: str) -> StoredRun:

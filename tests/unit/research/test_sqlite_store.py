@@ -345,6 +345,23 @@ async def test_runs_that_ended_long_ago_are_deleted_with_all_that_belongs_to_the
         assert rows(path, f"SELECT 1 FROM {table} WHERE run = 'paused'") != []
 
 
+@pytest.mark.asyncio
+async def test_many_old_runs_are_deleted_a_few_at_a_time(path: Path) -> None:
+    """Ten with each new run, the oldest first: no write waits for long."""
+    clocks = Clocks()
+    store = SqliteRunStore(path, here=clocks.here, retention_days=1)
+    for number in range(12):
+        await store.create(new_run(f"r{number}"))
+        await store.end(await store.lease(f"r{number}", "one"), RunState.COMPLETED, {}, "")
+        clocks.wall += 1
+    clocks.wall += 2 * 86_400
+    await store.create(new_run("s"))
+    assert [run.run_id for run in await store.runs()] == ["s", "r11", "r10"]
+    await store.create(new_run("t"))
+    assert {run.run_id for run in await store.runs()} == {"s", "t"}
+    await store.aclose()
+
+
 def test_runs_that_no_process_holds_cannot_be_read_from_any_file(path: Path) -> None:
     """The errors are those of a store: no file, or one without our tables."""
     with pytest.raises(StoreUnavailable, match=r"runs\.db: there is no such file"):
