@@ -1,6 +1,7 @@
 """The promises of every ExecutionEngine, as an importable suite: subclass it, say how yours is made.
 
-The names C1 to C21 are those of the design. Everything runs in virtual time.
+The names C1 to C24 are those of the design; what concerns runs that go on is in engine_runs.py. Everything runs in
+virtual time.
 """
 
 from __future__ import annotations
@@ -9,9 +10,7 @@ import asyncio
 import itertools
 import json
 import random
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -19,20 +18,13 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from smart_model_router.domain.errors import ConfigurationError, RequestRejected
-from smart_model_router.testing import START, FakeDice, LoopClock, run_virtual
+from smart_model_router.testing import START, LoopClock, run_virtual
 from smart_model_router_research.engine import (
     Budget,
-    ExecutionContext,
-    ExecutionEngine,
-    ExecutionResult,
-    MemoryRunStore,
-    RunBusy,
     RunEvent,
     RunState,
-    RunStore,
     StepState,
     SupportsCancel,
-    WorkflowChanged,
     consider,
 )
 from smart_model_router_research.workflow import (
@@ -43,78 +35,13 @@ from smart_model_router_research.workflow import (
     WorkflowError,
     WorkflowInput,
 )
-
-Work = Callable[[StepInput], Coroutine[Any, Any, Mapping[str, Any]]]
-
-
-@dataclass
-class Trace:
-    """The work of steps, and what they did: `began` in order, `running` and the most that ran at once."""
-
-    began: list[str] = field(default_factory=list)
-    running: int = 0
-    most: int = 0
-
-    def work(self, seconds: float = 0.0, *, fails: Exception | None = None, **outputs: Any) -> Work:
-        """Make work that takes so many seconds, charges a call, and fails or puts something out."""
-
-        async def run(step: StepInput) -> Mapping[str, Any]:
-            self.began.append(step.step)
-            self.running += 1
-            self.most = max(self.most, self.running)
-            step.charge(Costs(calls=1))
-            try:
-                await asyncio.sleep(seconds)
-            finally:
-                self.running -= 1
-            if fails is not None:
-                raise fails
-            return outputs or {"of": step.step}
-
-        return run
+from tests.conformance.engine_harness import Trace, digest, passing, states
+from tests.conformance.engine_runs import RunContract
+from tests.conformance.engine_subgraphs import SubgraphContract
 
 
-async def passing(seconds: float) -> None:
-    """Let virtual seconds pass."""
-    await asyncio.sleep(seconds)
-
-
-def states(result: ExecutionResult) -> dict[str, str]:
-    """Return state or skip reason of each step."""
-    return {name: step.skip_reason or step.state for name, step in result.steps.items()}
-
-
-def digest(result: ExecutionResult) -> str:
-    """Return all of a result that does not depend on an engine, as canonical JSON."""
-    steps = {name: step.as_json() for name, step in result.steps.items()}
-    return json.dumps([result.status, steps, result.outputs, result.reason], sort_keys=True)
-
-
-class EngineContract(ABC):
+class EngineContract(RunContract, SubgraphContract):
     """The promises. A subclass named Test… makes pytest run them."""
-
-    @abstractmethod
-    def engine(self, store: RunStore) -> ExecutionEngine:
-        """Return an engine with this store."""
-
-    def store(self) -> RunStore:
-        """Return a new store on the clock of the loop."""
-        return MemoryRunStore(now=LoopClock().now, wall=LoopClock().now)
-
-    def context(self, run_id: str = "r", **options: Any) -> ExecutionContext:
-        """Return the surroundings of a run in virtual time."""
-        given: dict[str, Any] = {"clock": LoopClock(), "dice": FakeDice(0.5)} | options
-        return ExecutionContext(run_id=run_id, **given)
-
-    def run(self, workflow: WorkflowDefinition, **options: Any) -> ExecutionResult:
-        """Run a workflow in virtual time; no task is left."""
-
-        async def main() -> ExecutionResult:
-            result = await self.engine(self.store()).execute(workflow, self.context(**options))
-            assert asyncio.all_tasks() == {asyncio.current_task()}
-            return result
-
-        return run_virtual(main())
 
     # -------------------------------------------------------------------------------------------- C1, C9
 
@@ -322,47 +249,6 @@ class EngineContract(ABC):
         with pytest.raises(ConfigurationError, match="max_concurrency"):
             self.context(max_concurrency=most)
 
-    # -------------------------------------------------------------------------------------------- C10, C11
-
-    @pytest.mark.parametrize("boundary", range(4))
-    def test_a_run_that_was_broken_off_goes_on_where_it_was(self, boundary: int) -> None:
-        """C10: each step runs once but the one in flight, with the inputs that the run began with."""
-        trace = Trace()
-        names = "abcd"
-        needs = [()] + [(name,) for name in names]
-        steps = [Step(n, trace.work(10), need) for n, need in zip(names, needs, strict=False)]
-        declared = {"q": WorkflowInput("integer", default=1)}
-        workflow = WorkflowDefinition("w", steps, inputs=declared, outputs={"q": "${inputs.q}"})
-
-        async def main() -> None:
-            store = self.store()
-            task = asyncio.create_task(self.engine(store).execute(workflow, self.context(inputs={"q": 2})))
-            await passing(10 * boundary + 5)
-            with pytest.raises(RunBusy):
-                await self.engine(store).execute(workflow, self.context())
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-            assert (await self.engine(store).checkpoint("r")).number == boundary
-            result = await self.engine(store).execute(workflow, self.context())
-            assert (result.status, result.outputs) == (RunState.COMPLETED, {"q": 2})
-            assert sorted(trace.began) == sorted([*names, names[boundary]])
-            assert LoopClock().now() - START == 45
-
-        run_virtual(main())
-
-    def test_a_run_does_not_go_on_with_another_workflow(self) -> None:
-        """C11: the steps that differ are named."""
-
-        async def main() -> None:
-            store, trace = self.store(), Trace()
-            await self.engine(store).execute(WorkflowDefinition("w", [Step("a", trace.work())]), self.context())
-            other = WorkflowDefinition("w", [Step("a", trace.work()), Step("b", trace.work())])
-            with pytest.raises(WorkflowChanged, match="these differ: b"):
-                await self.engine(store).execute(other, self.context())
-
-        run_virtual(main())
-
     # -------------------------------------------------------------------------------------------- C12, C13
 
     def test_a_status_never_goes_back(self) -> None:
@@ -446,13 +332,14 @@ class EngineContract(ABC):
         read: list[Any] = []
 
         async def greedy(step: StepInput) -> Mapping[str, Any]:
-            read.append(json.dumps([step.run_inputs, step.steps]))
-            step.run_inputs["q"].append(1)
+            read.append(json.dumps([step.inputs, step.steps]))
+            step.inputs["q"].append(1)
             if step.steps:
                 step.steps["a"]["y"].append(1)
             return {"y": []}
 
-        steps = [Step("a", greedy), Step("b", greedy, ("a",)), Step("c", greedy, ("a",))]
+        inputs = {"q": "${inputs.q}"}
+        steps = [Step(name, greedy, needs, inputs=inputs) for name, needs in (("a", ()), ("b", ("a",)), ("c", ("a",)))]
         workflow = WorkflowDefinition("w", steps, inputs={"q": WorkflowInput("list")}, outputs={"q": "${inputs.q}"})
         mine: list[int] = []
         assert self.run(workflow, inputs={"q": mine}).outputs == {"q": []}

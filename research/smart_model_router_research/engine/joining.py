@@ -36,7 +36,10 @@ def consider(workflow: WorkflowDefinition, name: str, results: Results, inputs: 
 
 
 def run_state(workflow: WorkflowDefinition, results: Results) -> RunState:
-    """Return the state of a run by those of its steps; a step without a result is pending."""
+    """Return the state of a run by those of its steps; a step without a result is pending.
+
+    `results` go by full names: a failure inside a subgraph that succeeded leaves the run partial.
+    """
     found = {step.name: results.get(step.name, StepResult()) for step in workflow.steps}
     states = {result.state for result in found.values()}
     if states & _IN_FLIGHT:
@@ -49,12 +52,19 @@ def run_state(workflow: WorkflowDefinition, results: Results) -> RunState:
         return RunState.RUNNING
     if any(result.state is StepState.FAILED and not _goes_on(workflow, name) for name, result in found.items()):
         return RunState.FAILED
-    ran = states & {StepState.SUCCEEDED, StepState.FAILED}
-    whole = ran and StepState.FAILED not in states and not any(r.skip_reason in _CUT for r in found.values())
-    return RunState.COMPLETED if whole else RunState.PARTIAL
+    # A subgraph is what ran inside of it; one that was skipped, or refused its inputs, is so itself.
+    worked = [
+        results[name]
+        for name, step in workflow.walk()
+        if name in results and (step.workflow is None or results[name].state is not StepState.SUCCEEDED)
+    ]
+    ran = any(result.state in _RAN for result in worked)
+    cut = any(result.state is StepState.FAILED or result.skip_reason in _CUT for result in worked)
+    return RunState.COMPLETED if ran and not cut else RunState.PARTIAL
 
 
 _IN_FLIGHT = frozenset({StepState.READY, StepState.RUNNING, StepState.RETRYING})
+_RAN = frozenset({StepState.SUCCEEDED, StepState.FAILED})
 _CUT = frozenset({SkipReason.BUDGET, SkipReason.TIMEOUT})
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from smart_model_router_research.engine.protocol import RunEvent, RunEventKind
-from smart_model_router_research.engine.states import FREE, RunState, StepResult
-from smart_model_router_research.engine.store_port import RunLease, RunStore
+from smart_model_router_research.engine.protocol import Approval, RunEvent, RunEventKind
+from smart_model_router_research.engine.states import FREE, RunState, StepResult, StepState
+from smart_model_router_research.engine.store_port import RunLease, RunStore, StateTooLarge
 from smart_model_router_research.workflow.definition import Costs
 
 _log = logging.getLogger("smart_model_router.workflows")
@@ -18,8 +19,8 @@ class RunJournal:
     """The writes of one holder of a run. Raises StaleLease and StoreUnavailable.
 
     `spent` is what the run has spent, steps under way included; `charged` is what each step has charged to this
-    holder. `seq` is the latest event that observers know. An
-    observer that raises is counted in `observer_failures`, and changes nothing.
+    holder. `seq` is the latest event that observers know. An observer that raises is counted in
+    `observer_failures`, and changes nothing. `on_write` is called after each write.
     """
 
     def __init__(
@@ -30,11 +31,13 @@ class RunJournal:
         seq: int = 0,
         spent: Costs,
         observers: Sequence[Callable[[RunEvent], object]] = (),
+        on_write: Callable[[], None] = lambda: None,
     ) -> None:
         self._store = store
         self._lease = lease
         self._seq = seq
         self._observers = observers
+        self._on_write = on_write
         self.spent = spent
         self.charged: dict[str, Costs] = {}
         self.observer_failures = 0
@@ -54,10 +57,21 @@ class RunJournal:
         """Keep what a step has paid."""
         await self._store.charge(self._lease, step, costs)
 
-    async def settle(self, step: str, result: StepResult, input_hash: str = "") -> None:
-        """Keep the result of a step that has settled."""
-        await self._store.settle(self._lease, step, result, input_hash)
+    async def settle(self, step: str, result: StepResult, input_hash: str = "") -> StepResult:
+        """Keep the result of a step that has settled; returns it, or that it failed as the run has no room for it."""
+        try:
+            await self._store.settle(self._lease, step, result, input_hash)
+        except StateTooLarge as error:
+            result = replace(result, state=StepState.FAILED, outputs=None, error=error.message)
+            await self._store.settle(self._lease, step, result, input_hash)
         await self.tell()
+        return result
+
+    async def ask(self, step: str, message: str, seconds: float | None) -> Approval | None:
+        """Pause a step for a decision, for so many seconds; returns the decision when there is one."""
+        decision = await self._store.ask(self._lease, step, message, seconds)
+        await self.tell()
+        return decision
 
     async def record(self, kind: RunEventKind, step: str = "", data: Mapping[str, Any] | None = None) -> None:
         """Keep an event that settles no step."""
@@ -71,6 +85,7 @@ class RunJournal:
 
     async def tell(self) -> None:
         """Call the observers with each event that they do not know."""
+        self._on_write()
         if not self._observers:
             return
         known, run_id = self._seq, self._lease.run_id

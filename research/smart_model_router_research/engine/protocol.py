@@ -10,7 +10,7 @@ import inspect
 import math
 import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
@@ -18,7 +18,7 @@ from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.domain.ports import Clock, Dice
 from smart_model_router.flow.clock import SystemClock, SystemDice
 from smart_model_router_research.engine.states import FREE, RunState, StepResult
-from smart_model_router_research.workflow.definition import Costs, Step, WorkflowDefinition
+from smart_model_router_research.workflow.definition import COSTS, Costs, Step, WorkflowDefinition
 
 if TYPE_CHECKING:
     from smart_model_router_research.engine.store_port import RunStore
@@ -66,7 +66,7 @@ class Budget:
     reserve: Costs = FREE
 
     def __post_init__(self) -> None:
-        for name in _COSTS:
+        for name in COSTS:
             cap, kept = getattr(self, name), getattr(self.reserve, name)
             for key, value in ((f"budget.{name}", cap), (f"budget.reserve.{name}", kept)):
                 if value is not None and not (_is_number(value) and 0 <= value < math.inf):
@@ -76,15 +76,12 @@ class Budget:
 
     def fits(self, spent: Costs, step: Step) -> bool:
         """Return whether the estimate of a step fits beside what was spent, or is reserved for steps under way."""
-        for name in _COSTS:
+        for name in COSTS:
             cap = getattr(self, name)
             kept = 0.0 if step.always else getattr(self.reserve, name)
             if cap is not None and getattr(spent, name) + step.estimate.get(name, 0.0) > cap - kept:
                 return False
         return True
-
-
-_COSTS = tuple(each.name for each in fields(Costs))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +93,7 @@ class ExecutionContext:
     `clock`: steps in flight then fail, the others are skipped. At most `max_concurrency` steps run at once. `store`
     takes the place of the engine's for this run. Each of `observers` is called with every event; one that raises is
     counted and changes nothing. `origin` is JSON that is kept with a new run: by it a caller finds the workflow again.
+    `engine_reason` says why the engine was selected, for events and results.
     """
 
     run_id: str
@@ -109,6 +107,7 @@ class ExecutionContext:
     store: RunStore | None = None
     observers: Sequence[Callable[[RunEvent], object]] = ()
     origin: Mapping[str, Any] = field(default_factory=dict)
+    engine_reason: str = ""
 
     def __post_init__(self) -> None:
         most: Any = self.max_concurrency

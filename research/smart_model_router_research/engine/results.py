@@ -18,21 +18,16 @@ def execution_result(
 ) -> ExecutionResult:
     """Return the result of a run; steps are in the order of the definition, whichever ended first.
 
-    A run whose outputs have a type error has failed, and says so.
+    `results` go by full names; steps of a subgraph that did not begin have none. A run whose outputs have a type error
+    has failed, and says so.
     """
     state = run_state(workflow, results)
-    reason = _reason(workflow, results, state)
-    outputs: Mapping[str, Any] = {}
-    scope = {"inputs": inputs, "steps": {name: {"outputs": outputs_of(results, name)} for name in workflow.by_name}}
-    try:
-        outputs = fill(workflow.outputs, scope)
-    except ExpressionTypeError as error:
-        if state in (RunState.COMPLETED, RunState.PARTIAL):
-            state, reason = RunState.FAILED, f"outputs: {error.message}"
+    outputs, state, reason = _outputs(workflow, results, inputs, state, _reason(workflow, results, state))
+    named = [name for name, _ in workflow.walk() if name in results or name in workflow.by_name]
     return ExecutionResult(
         run_id=run_id,
         status=state,
-        steps={step.name: results.get(step.name, StepResult()) for step in workflow.steps},
+        steps={name: results.get(name, StepResult()) for name in named},
         outputs=outputs,
         reason=reason,
         usage=usage,
@@ -40,19 +35,50 @@ def execution_result(
     )
 
 
-def _reason(workflow: WorkflowDefinition, results: Results, state: RunState) -> str:
+def subgraph_result(
+    workflow: WorkflowDefinition, results: Results, inputs: Mapping[str, Any], prefix: str
+) -> StepResult:
+    """Return the result of a step whose subgraph is over: it fails as that does, else its outputs are those.
+
+    `results` are those of the steps of the subgraph by their own names; full names begin with `prefix`.
+    """
+    state = run_state(workflow, results)
+    outputs, state, reason = _outputs(workflow, results, inputs, state, _reason(workflow, results, state, prefix))
+    if state is RunState.FAILED:
+        return StepResult(state=StepState.FAILED, error=reason, attempts=1)
+    return StepResult(state=StepState.SUCCEEDED, outputs=outputs, attempts=1)
+
+
+def _outputs(
+    workflow: WorkflowDefinition, results: Results, inputs: Mapping[str, Any], state: RunState, reason: str
+) -> tuple[Mapping[str, Any], RunState, str]:
+    """Return the outputs, and state and reason, which a type error changes."""
+    scope = {"inputs": inputs, "steps": {name: {"outputs": outputs_of(results, name)} for name in workflow.by_name}}
+    try:
+        return fill(workflow.outputs, scope), state, reason
+    except ExpressionTypeError as error:
+        if state in (RunState.COMPLETED, RunState.PARTIAL):
+            return {}, RunState.FAILED, f"outputs: {error.message}"
+        return {}, state, reason
+
+
+def _reason(workflow: WorkflowDefinition, results: Results, state: RunState, prefix: str = "") -> str:
     """Return one sentence that names the step which decided, "" for a run that is completed."""
     if state is RunState.COMPLETED:
         return ""
     if state is RunState.CANCELLED:
         return "the run was cancelled"
-    found = [(step, results.get(step.name, StepResult())) for step in workflow.steps]
-    for step, result in found:
-        if result.state is StepState.FAILED and (step.on_error == "fail" or state is RunState.PARTIAL):
-            return f"step {step.name} failed: {result.error}"
-    for step, result in found:
+    found = [(f"{prefix}{name}", step, results[name]) for name, step in workflow.walk() if name in results]
+    if state is RunState.PAUSED:
+        paused = (name for name, step, result in found if result.state is StepState.PAUSED and step.workflow is None)
+        return f"step {next(paused, '')} waits for a decision"
+    for name, step, result in found:
+        decided = state is RunState.PARTIAL or (step.on_error == "fail" and workflow.by_name.get(step.name) is step)
+        if result.state is StepState.FAILED and decided:
+            return f"step {name} failed: {result.error}"
+    for name, _, result in found:
         if result.skip_reason in _CUT:
-            return f"step {step.name} was skipped: {_CUT[result.skip_reason]}"
+            return f"step {name} was skipped: {_CUT[result.skip_reason]}"
     return "no step ran"
 
 

@@ -16,7 +16,6 @@ from smart_model_router_research.engine.joining import Results, outputs_of
 from smart_model_router_research.engine.journal import RunJournal
 from smart_model_router_research.engine.protocol import RunEventKind
 from smart_model_router_research.engine.states import FREE, StepResult, StepState
-from smart_model_router_research.engine.store_port import StateTooLarge
 from smart_model_router_research.workflow.definition import Costs, Run, Step, StepInput, WorkflowError, owned, scope_of
 from smart_model_router_research.workflow.evaluation import ExpressionTypeError
 from smart_model_router_research.workflow.expressions import fill
@@ -49,8 +48,10 @@ def step_input(
 ) -> StepInput:
     """Return what a step reads, as copies of its own. Raises ExpressionTypeError.
 
-    `name` is its full name, `inputs` are those of the run, `results` those of the steps so far.
+    `name` is its full name, `inputs` are those of the workflow, `results` those of its steps so far. The message of an
+    approval is an option of it.
     """
+    options = step.options if step.message is None else {**step.options, "message": step.message}
     scope = scope_of(step, inputs, lambda need: outputs_of(results, need))
     filled = owned(fill(step.inputs, scope))
     key = _hash([run_id, name, filled, workflow_hash])
@@ -58,16 +59,15 @@ def step_input(
         run_id=run_id,
         step=name,
         inputs=filled,
-        run_inputs=owned(dict(inputs)),
         steps={need: owned(outputs_of(results, need)) for need in step.needs},
-        options=owned(fill(step.options, scope)),
+        options=owned(fill(options, scope)),
         idempotency_key=key,
     )
 
 
 def input_hash(given: StepInput) -> str:
     """Return the SHA-256 of all that a step reads, in hex."""
-    return _hash([given.inputs, given.run_inputs, given.steps, given.options])
+    return _hash([given.inputs, given.steps, given.options])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,12 +112,27 @@ class StepRunner:
             data = {"attempt": attempt, "reason": outcome.reason, "pause": pause}
             await self.journal.record(RunEventKind.STEP_RETRYING, given.step, data)
             await self.clock.sleep(pause)
-        try:
-            await self.journal.settle(given.step, result, key)
-        except StateTooLarge as error:
-            result = replace(result, state=StepState.FAILED, outputs=None, error=error.message)
-            await self.journal.settle(given.step, result, key)
-        return result
+        return await self.journal.settle(given.step, result, key)
+
+    async def ask(self, step: Step, given: StepInput, limit: float = math.inf) -> StepResult:
+        """Ask for the decision about an approval; returns that it is paused, or its result, which is kept.
+
+        It has succeeded with `approved` and `payload` as outputs, or a rejection has failed it. `limit` (monotonic) is
+        that of the run: it, and the time-out of the step, reject.
+        """
+        seconds = min(math.inf if step.timeout is None else step.timeout, limit - self.clock.now())
+        message = str(given.options.get("message", ""))
+        decision = await self.journal.ask(given.step, message, None if seconds == math.inf else max(0.0, seconds))
+        if decision is None:
+            return StepResult(state=StepState.PAUSED)
+        if decision.approved:
+            outputs = {"approved": True, "payload": decision.payload}
+            result = StepResult(state=StepState.SUCCEEDED, outputs=outputs, attempts=1)
+        else:
+            payload = decision.payload
+            reason = "" if payload is None else f": {payload if isinstance(payload, str) else json.dumps(payload)}"
+            result = StepResult(state=StepState.FAILED, error=f"rejected{reason}"[:_MAX_ERROR], attempts=1)
+        return await self.journal.settle(given.step, result, input_hash(given))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from keyword import iskeyword
 from typing import TYPE_CHECKING, Any
 
@@ -25,19 +25,19 @@ from smart_model_router_research.workflow.expressions import (
 )
 from smart_model_router_research.workflow.faults import WorkflowFault
 from smart_model_router_research.workflow.graph import Found, StepGraph
-from smart_model_router_research.workflow.step import Costs, Step, StepLoop, WorkflowInput
+from smart_model_router_research.workflow.step import COSTS, Step, StepLoop, WorkflowInput
 
 if TYPE_CHECKING:
     from smart_model_router_research.workflow.definition import WorkflowDefinition
 
 MAX_STEPS = 10_000
+MAX_SUBGRAPHS = 32
 MAX_ATTEMPTS = 100
 MAX_PASSES = 100
 MAX_NAME = 100
 MAX_VALUES = 100_000
 MAX_NESTING = 64
 RESERVED = frozenset({*FORMS, *CONSTANTS})
-COSTS = tuple(field.name for field in fields(Costs))
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -205,6 +205,11 @@ def _step_faults(workflow: WorkflowDefinition, steps: Sequence[Any]) -> Found:
         yield from _own_faults(path, step, type(workflow))
     graph = StepGraph(steps)
     yield from graph.faults()
+    if all(isinstance(step.workflow, type(workflow) | None) for step in steps):
+        total, depth = workflow.extent
+        if total > MAX_STEPS or depth > MAX_SUBGRAPHS:
+            limits = f"at most {MAX_STEPS} steps with those of subgraphs, nested {MAX_SUBGRAPHS} deep, are allowed"
+            yield WorkflowFault(("steps",), f"{total} steps, nested {depth} deep", limits)
     references = _References(workflow, graph)
     for number, step in enumerate(steps):
         yield from references.of_step(("steps", number), step)

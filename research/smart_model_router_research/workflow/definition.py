@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -12,6 +12,7 @@ from typing import Any, Literal
 from smart_model_router_research.workflow import checks
 from smart_model_router_research.workflow.faults import WorkflowError, WorkflowFault
 from smart_model_router_research.workflow.step import (
+    COSTS,
     Costs,
     InputType,
     OnError,
@@ -27,6 +28,7 @@ from smart_model_router_research.workflow.step import (
 )
 
 __all__ = [
+    "COSTS",
     "Costs",
     "InputType",
     "OnError",
@@ -76,6 +78,21 @@ class WorkflowDefinition:
     def needs_of(self, step: str) -> tuple[str, ...]:
         """Return the names of the steps that `step` needs, each once. Raises KeyError for an unknown step."""
         return tuple(dict.fromkeys(self.by_name[step].needs))
+
+    def walk(self) -> Iterator[tuple[str, Step]]:
+        """Yield each step with its full name; the steps of a subgraph, `outer.inner`, follow it."""
+        waiting = [(step.name, step) for step in reversed(self.steps)]
+        while waiting:
+            name, step = waiting.pop()
+            yield name, step
+            if step.workflow is not None:
+                waiting += [(f"{name}.{inner.name}", inner) for inner in reversed(step.workflow.steps)]
+
+    @cached_property
+    def extent(self) -> tuple[int, int]:
+        """The number of steps, those of subgraphs included, and the depth to which subgraphs are nested."""
+        inner = [step.workflow.extent for step in self.steps if step.workflow is not None]
+        return len(self.steps) + sum(steps for steps, _ in inner), 1 + max((depth for _, depth in inner), default=0)
 
     @cached_property
     def step_hashes(self) -> Mapping[str, str]:

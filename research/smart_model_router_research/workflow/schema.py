@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, get_args
 
-from smart_model_router_research.workflow.checks import COSTS, MAX_ATTEMPTS, MAX_NAME, MAX_PASSES, RESERVED
+from smart_model_router_research.workflow.checks import MAX_ATTEMPTS, MAX_NAME, MAX_PASSES, RESERVED
 from smart_model_router_research.workflow.kinds import STEP_KINDS, StepKind
 from smart_model_router_research.workflow.loading import (
     INPUT_KEYS,
@@ -15,7 +15,7 @@ from smart_model_router_research.workflow.loading import (
     ROUND_KEYS,
     TOP_KEYS,
 )
-from smart_model_router_research.workflow.step import InputType, OnError
+from smart_model_router_research.workflow.step import COSTS, InputType, OnError
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 _EXPRESSION = {"type": ["boolean", "string"], "pattern": r"^\s*\$\{", "description": "true, false or ${...}"}

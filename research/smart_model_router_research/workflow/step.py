@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -29,13 +29,18 @@ class Costs:
         )
 
 
+COSTS = tuple(each.name for each in fields(Costs))
+"""The names of the costs."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepInput:
     """The argument of a step's `run`.
 
-    `inputs` and `options` are those of the step with their references resolved. `run_inputs` are the inputs of the
-    workflow, `steps` the outputs of the steps that this one needs (null for one that has none). `services` are those
-    of the run's context. `step` is the full name (`outer.inner` in a subgraph), `attempt` counts from 1.
+    `inputs` and `options` are those of the step with their references resolved, `steps` the outputs of the steps that
+    this one needs (null for one that has none). An input of the run is read by a reference, `${inputs.x}`: that says
+    which steps depend on it. `services` are those of the run's context. `step` is the full name (`outer.inner` in a
+    subgraph), `attempt` counts from 1.
     `idempotency_key` is the same for each attempt of the same work. `deadline` is monotonic. `charge` adds to what the
     run has spent; a step calls it once for each thing that it paid for.
     """
@@ -43,7 +48,6 @@ class StepInput:
     run_id: str
     step: str
     inputs: Mapping[str, Any]
-    run_inputs: Mapping[str, Any] = field(default_factory=dict)
     steps: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
     services: Mapping[str, Any] = field(default_factory=dict)

@@ -362,7 +362,7 @@ def test_a_run_that_was_taken_over_is_no_failure_of_the_step() -> None:
 
 
 def test_a_step_reads_copies_of_its_own() -> None:
-    """Inputs with their references resolved, the run's inputs, and the outputs of what it needs."""
+    """Inputs and options with their references resolved, and the outputs of what it needs."""
     results = {"a": StepResult(state=StepState.SUCCEEDED, outputs={"y": [1]}), "b": StepResult(state=StepState.FAILED)}
     inputs = {"q": [2]}
     step = Step(
@@ -370,9 +370,8 @@ def test_a_step_reads_copies_of_its_own() -> None:
     )
     given = step_input(step, "s", "r", "h", inputs, results)
     assert given.inputs == {"x": [1], "t": "q [2]"}
-    assert (given.run_inputs, given.steps, given.options) == ({"q": [2]}, {"a": {"y": [1]}, "b": None}, {"o": 1})
+    assert (given.steps, given.options) == ({"a": {"y": [1]}, "b": None}, {"o": 1})
     given.inputs["x"].append(0)
-    given.run_inputs["q"].append(0)
     given.steps["a"]["y"].append(0)
     assert (inputs, results["a"].outputs) == ({"q": [2]}, {"y": [1]})
 
