@@ -7,12 +7,18 @@ from typing import TYPE_CHECKING
 from smart_model_router.domain.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from smart_model_router_research.engine.engine_selector import (
+        KahnDAGEngine,
+        KahnEngine,
+        Selection,
+        select_engine,
+    )
     from smart_model_router_research.engine.joining import (
         consider,
         run_state,
     )
-    from smart_model_router_research.engine.kahn import KahnDAGEngine, KahnEngine
     from smart_model_router_research.engine.memory_store import MemoryRunStore
+    from smart_model_router_research.engine.orchestrator import execute_as_dag
     from smart_model_router_research.engine.protocol import (
         Approval,
         Budget,
@@ -77,6 +83,7 @@ __all__ = [
     "RunState",
     "RunStatus",
     "RunStore",
+    "Selection",
     "SkipReason",
     "SqliteRunStore",
     "StaleLease",
@@ -94,8 +101,10 @@ __all__ = [
     "WorkflowChanged",
     "check_engine",
     "consider",
+    "execute_as_dag",
     "required_capabilities",
     "run_state",
+    "select_engine",
 ]
 
 _HOMES = {
@@ -103,7 +112,13 @@ _HOMES = {
         "consider",
         "run_state",
     ),
-    "smart_model_router_research.engine.kahn": ("KahnDAGEngine", "KahnEngine"),
+    "smart_model_router_research.engine.engine_selector": (
+        "KahnDAGEngine",
+        "KahnEngine",
+        "Selection",
+        "select_engine",
+    ),
+    "smart_model_router_research.engine.orchestrator": ("execute_as_dag",),
     "smart_model_router_research.engine.memory_store": ("MemoryRunStore",),
     "smart_model_router_research.engine.protocol": (
         "Approval",
