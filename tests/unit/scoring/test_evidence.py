@@ -154,7 +154,12 @@ def test_of_passages_that_stand_alike_the_first_is_the_best_one() -> None:
     heading, text = evidence_of(question, "open", body(3)), evidence_of(question, "", "open")
     assert question_evidence(question, [heading, text])["heading"] == pytest.approx(0.5)
     assert question_evidence(question, [text, heading])["heading"] == 0.0
-    assert question_evidence(question, [evidence_of(question, "", "x").with_cosines((-0.2, 0.1))])["cosine"] == -0.2
+    four = QuestionTerms.of("abcd", dict.fromkeys("abcd", 10), CHUNKS)
+    together = evidence_of(four, "", "a b")
+    apart = evidence_of(four, "", body("a", WINDOW, "b", WINDOW, "c"))
+    assert (together.standing, apart.standing) == (1.0, 1.0)
+    assert question_evidence(four, [together, apart])["window"] == 0.5
+    assert question_evidence(question, [text.with_cosines((-0.9, 0.0))])["window"] == pytest.approx(0.5)
 
 
 STEMS = st.lists(st.sampled_from(["open", "breaker", "circuit", "common", "x"]), max_size=80).map(" ".join)
