@@ -21,6 +21,7 @@ from smart_model_router.domain.errors import ConfigurationError, RequestRejected
 from smart_model_router.testing import START, LoopClock, run_virtual
 from smart_model_router_research.engine import (
     Budget,
+    RunBusy,
     RunEvent,
     RunState,
     StepState,
@@ -236,6 +237,41 @@ class EngineContract(RunContract, SubgraphContract):
             assert states(await engine.execute(workflow, self.context("s"))) == {"a": "cancelled"}
 
         run_virtual(main())
+
+    def test_a_run_is_held_for_the_lease_and_the_heartbeat_of_its_context(self) -> None:
+        """C7: its holder says so as often, and learns as often of a cancellation."""
+        workflow = WorkflowDefinition("w", [Step("a", Trace().work(60))])
+
+        async def main() -> None:
+            store = self.store()
+            engine, other = self.engine(store), self.engine(store)
+            assert isinstance(other, SupportsCancel)
+            task = asyncio.create_task(engine.execute(workflow, self.context(lease=4.0, heartbeat=2.0)))
+            await passing(7)
+            with pytest.raises(RunBusy) as busy:
+                await other.execute(workflow, self.context())
+            assert busy.value.seconds == 3.0
+            await other.cancel("r")
+            assert (await task).status is RunState.CANCELLED
+            assert LoopClock().now() - START == 8
+
+        run_virtual(main())
+
+    @pytest.mark.parametrize(
+        ("wrong", "key"),
+        [
+            ({"lease": 0}, "lease"),
+            ({"lease": float("inf")}, "lease"),
+            ({"lease": True}, "lease"),
+            ({"heartbeat": 0}, "heartbeat"),
+            ({"lease": 4.0, "heartbeat": 2.1}, "heartbeat"),
+        ],
+    )
+    def test_a_lease_that_its_holder_would_lose_is_refused(self, wrong: Mapping[str, Any], key: str) -> None:
+        """A heartbeat that is late once would lose it."""
+        with pytest.raises(ConfigurationError) as error:
+            self.context(**wrong)
+        assert error.value.key == key
 
     def test_no_more_steps_run_at_once_than_allowed(self) -> None:
         """C8: two of five, and all of them run."""

@@ -16,7 +16,14 @@ from typing import Any
 
 from smart_model_router import SmartModelRouter, SmartRouterError
 from smart_model_router.flow.clock import here
-from smart_model_router_research.engine import ExecutionContext, KahnEngine, RunBusy, RunEvent, SqliteRunStore
+from smart_model_router_research.engine import (
+    ExecutionContext,
+    KahnEngine,
+    RunBusy,
+    RunEvent,
+    RunNotFound,
+    SqliteRunStore,
+)
 from smart_model_router_research.workflow import WorkflowDefinition, parse_workflow
 
 NEEDS = {
@@ -76,8 +83,12 @@ async def execute(path: str, run_id: str, url: str) -> None:
         context = ExecutionContext(
             run_id=run_id, services={"router": router}, max_concurrency=3, store=store, observers=(told,)
         )
+        engine = KahnEngine()
         try:
-            result = await KahnEngine().execute(workflow(), context)
+            try:
+                result = await engine.resume(workflow(), context)
+            except RunNotFound:
+                result = await engine.execute(workflow(), context)
         except RunBusy as busy:
             tell("busy", json.dumps({"owner": busy.owner, "seconds": busy.seconds, "pid": os.getpid()}))
         except SmartRouterError as error:

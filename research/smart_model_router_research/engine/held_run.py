@@ -17,7 +17,6 @@ from smart_model_router_research.engine.results import execution_result, subgrap
 from smart_model_router_research.engine.states import FREE, RunState, SkipReason, StepResult, StepState, moved
 from smart_model_router_research.engine.steps import StepRunner, input_hash, step_input
 from smart_model_router_research.engine.store_port import (
-    HEARTBEAT_SECONDS,
     RunBusy,
     RunLease,
     RunStore,
@@ -148,9 +147,9 @@ class HeldRun:
 
     async def _heartbeat(self) -> None:
         while True:
-            await self._clock.sleep(HEARTBEAT_SECONDS)
+            await self._clock.sleep(self._context.heartbeat)
             try:
-                lease = await self.store.lease(self._lease.run_id, self._lease.owner)
+                lease = await self.store.lease(self._lease.run_id, self._lease.owner, self._lease.seconds)
             except RunBusy:
                 raise StaleLease(self._lease.run_id, self._lease.fence) from None
             if lease.fence != self._lease.fence:

@@ -9,10 +9,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from smart_model_router.flow.clock import SystemClock, WallClock
-from smart_model_router_research.engine.protocol import Approval, CheckpointRef, RunEvent, RunEventKind
+from smart_model_router_research.engine.protocol import (
+    LEASE_SECONDS,
+    Approval,
+    CheckpointRef,
+    RunEvent,
+    RunEventKind,
+)
 from smart_model_router_research.engine.states import FREE, RunState, StepResult, StepState
 from smart_model_router_research.engine.store_port import (
-    LEASE_SECONDS,
     NewRun,
     PendingApproval,
     RunLease,

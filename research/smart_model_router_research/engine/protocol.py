@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 E = TypeVar("E", bound="ExecutionEngine")
 MAX_RUN_ID = 128
+LEASE_SECONDS = 30.0
+HEARTBEAT_SECONDS = 5.0
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
@@ -93,6 +95,7 @@ class ExecutionContext:
     `clock`: steps in flight then fail, the others are skipped. At most `max_concurrency` steps run at once. `store`
     takes the place of the engine's for this run. Each of `observers` is called with every event; one that raises is
     counted and changes nothing. `origin` is JSON that is kept with a new run: by it a caller finds the workflow again.
+    The run is held for `lease` seconds, anew with every `heartbeat`: another process can take it once that is over.
     `engine_reason` says why the engine was selected, for events and results.
     """
 
@@ -104,6 +107,8 @@ class ExecutionContext:
     deadline: float = math.inf
     budget: Budget | None = None
     max_concurrency: int = 10
+    lease: float = LEASE_SECONDS
+    heartbeat: float = HEARTBEAT_SECONDS
     store: RunStore | None = None
     observers: Sequence[Callable[[RunEvent], object]] = ()
     origin: Mapping[str, Any] = field(default_factory=dict)
@@ -113,6 +118,9 @@ class ExecutionContext:
         most: Any = self.max_concurrency
         if not isinstance(most, int) or isinstance(most, bool) or most < 1:
             raise ConfigurationError("max_concurrency", most, "a whole number of at least 1 is needed")
+        for name, longest in (("lease", 86_400.0), ("heartbeat", self.lease / 2)):  # one may come late
+            if not (_is_number(value := getattr(self, name)) and 0 < value <= longest):
+                raise ConfigurationError(name, value, f"seconds above 0, at most {longest:g}, are needed")
         if not _is_number(self.deadline) or math.isnan(self.deadline):
             raise ConfigurationError("deadline", self.deadline, "an instant of the clock is needed, in seconds")
         check_run_id(self.run_id)

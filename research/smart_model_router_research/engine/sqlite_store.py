@@ -12,12 +12,17 @@ from typing import Any, TypeVar
 from smart_model_router.domain.shared_state import ClockReading, SharedStateError
 from smart_model_router.flow import clock
 from smart_model_router_research.engine.documents import DocumentFiles
-from smart_model_router_research.engine.protocol import Approval, CheckpointRef, RunEvent, RunEventKind
+from smart_model_router_research.engine.protocol import (
+    LEASE_SECONDS,
+    Approval,
+    CheckpointRef,
+    RunEvent,
+    RunEventKind,
+)
 from smart_model_router_research.engine.run_schema import RUN_MIGRATIONS
 from smart_model_router_research.engine.run_tables import RunTables
 from smart_model_router_research.engine.states import RunState, StepResult
 from smart_model_router_research.engine.store_port import (
-    LEASE_SECONDS,
     NewRun,
     PendingApproval,
     RunLease,

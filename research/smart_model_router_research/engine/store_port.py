@@ -12,12 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from smart_model_router.domain.errors import SmartRouterError
-from smart_model_router_research.engine.protocol import Approval, CheckpointRef, RunEvent, RunEventKind
+from smart_model_router_research.engine.protocol import LEASE_SECONDS, Approval, CheckpointRef, RunEvent, RunEventKind
 from smart_model_router_research.engine.states import FREE, RunState, StepResult
 from smart_model_router_research.workflow.definition import Costs
-
-LEASE_SECONDS = 30.0
-HEARTBEAT_SECONDS = 5.0
 
 
 class RunNotFound(SmartRouterError):

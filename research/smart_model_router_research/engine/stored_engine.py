@@ -132,7 +132,7 @@ class StoredEngine(ABC):
     ) -> ExecutionResult:
         store = self._store_for(context)
         await store.create(new)
-        lease = await store.lease(context.run_id, _owner())
+        lease = await store.lease(context.run_id, _owner(), context.lease)
         run = None
         try:
             if payload is not None:
