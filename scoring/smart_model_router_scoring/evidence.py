@@ -70,8 +70,8 @@ class QuestionTerms:
         return cls(told, pairs, math.fsum(told.values()), paired, known)
 
     def share(self, stems: Iterable[str], of: float) -> float:
-        """The information of these of its stems, as a share of `of`."""
-        return min(math.fsum(map(self.information.__getitem__, stems)) / of, 1.0) if of else 0.0
+        """The information of these of its stems, as a share of `of`, which is that of these and others."""
+        return math.fsum(map(self.information.__getitem__, stems)) / of if of else 0.0
 
 
 class WordEvidence:
@@ -163,7 +163,7 @@ def _together(pair: tuple[str, str], above: set[str], has: set[str], places: Map
 def _best_window(told: Mapping[str, float], above: set[str], places: Mapping[str, Sequence[int]]) -> list[str]:
     """The stems of the heading and of the WINDOW of the body that tells most. `places` are of stems of the body."""
     heading: list[str] = [*above]
-    best, most = heading, -1.0
+    best, most = heading, 0.0
     held: dict[str, int] = {}  # the last place of each stem of the window
     for place, stem in sorted((place, one) for one, where in places.items() for place in where):
         new = held.get(stem, -WINDOW) <= place - WINDOW
@@ -191,7 +191,7 @@ def question_evidence(question: QuestionTerms, passages: Sequence[PassageEvidenc
             best, standing = one, own
     features: dict[str, float] = dict.fromkeys(PASSAGE, 0.0) if best is None else dict(best.features)
     features |= {name: max(one.cosines[at] for one in passages) for at, name in enumerate(COSINES) if passages}
-    features["known"] = min(question.known / question.whole, 1.0) if question.whole else 0.0
+    features["known"] = question.known / question.whole if question.whole else 0.0
     features["breadth"] = math.fsum(one.share for one in passages[:BEST]) / BEST
     return features
 
@@ -237,7 +237,7 @@ class Null:
         names = (*PASSAGE, *QUESTION)
         values = {name: [one[name] for one in kept] for name in names}
         spreads = {
-            name: (min(statistics.median(of), MOST_MIDDLE.get(name, 1.0)), statistics.pstdev(of) + SOFT)
+            name: (min(statistics.median(of), MOST_MIDDLE.get(name, math.inf)), statistics.pstdev(of) + SOFT)
             for name, of in values.items()
         }
         return cls(MappingProxyType(spreads), dropped)

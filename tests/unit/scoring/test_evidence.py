@@ -61,6 +61,7 @@ def test_a_rare_word_tells_more_and_no_word_tells_less_than_nothing() -> None:
     assert told == sorted(told, reverse=True)
     assert told[-1] >= 0
     assert information(11, 10) == 0.0  # an index that changed between two looks
+    assert information(2, 10) == math.log1p(8.5 / 2.5)
 
 
 def test_the_window_holds_what_stands_close_together() -> None:
@@ -71,6 +72,14 @@ def test_the_window_holds_what_stands_close_together() -> None:
     assert far.features["window"] == pytest.approx(0.5)
     assert close.features["window"] == pytest.approx(1.0)
     assert (far.share, close.share) == (1.0, 1.0)
+
+
+def test_a_window_of_words_that_tell_little_is_one_too() -> None:
+    """Wherever it stands."""
+    question = QuestionTerms.of("abc", dict.fromkeys("abc", 800), CHUNKS)
+    assert question.whole < 1.0
+    found = evidence_of(question, "", body(7, "a", "b", WINDOW, "c")).features
+    assert found["window"] == pytest.approx(2 / 3)
 
 
 def test_the_best_window_is_not_the_last_one() -> None:
@@ -105,6 +114,11 @@ def test_the_heading_is_part_of_every_window() -> None:
         ("circuit", body(3), 0.0),
         ("breaker", body(3), 0.0),
         ("", body("circuit"), 0.0),
+        ("", body(9, "circuit", "breaker"), 1.0),
+        ("", body("circuit", "breaker", 40, "circuit"), 1.0),
+        ("", body("circuit", 40, "circuit", "breaker", 40, "circuit"), 1.0),
+        ("", body("circuit", "circuit", NEAR - 1, "breaker"), 1.0),
+        ("", body(4, "circuit", "circuit", NEAR, "breaker"), 0.0),
     ],
 )
 def test_a_pair_stands_together_in_the_text_or_has_a_word_in_the_heading(heading: str, text: str, near: float) -> None:
@@ -307,6 +321,26 @@ def test_a_score_is_explained_term_by_term(curve: Logistic, null: Null, found: d
     assert term.recompose() == pytest.approx(curve.score(found, null), abs=1e-12)
     name = next(iter(curve.weights))
     assert curve.explain("score", found, null, {name: leaf(name, found[name])}) == term
+
+
+def test_the_explanation_of_a_score_names_each_of_its_parts() -> None:
+    """As a person reads it: the bias, and of each feature weight, value, middle, spread and limit."""
+    curve = Logistic(weights={"near": 2.0}, bias=-1.0)
+    term = curve.explain("answers", {"near": 0.5}, Null({"near": (0.25, 0.125)}))
+    assert list(term.lines()) == [
+        "answers = 0.952574 (sigmoid)",
+        "  evidence = 3 (sum)",
+        "    bias = -1",
+        "    near = 4 (product)",
+        "      weight = 2",
+        "      evidence of near = 2 (min)",
+        "        in spreads = 2 (ratio)",
+        "          above the null = 0.25 (sum)",
+        "            near = 0.5",
+        "            -middle = -0.25",
+        "          spread = 0.125",
+        "        most = 3",
+    ]
 
 
 def test_the_defaults_name_features_that_exist() -> None:

@@ -28,6 +28,19 @@ def test_weights_find_what_tells_and_leave_out_what_misleads() -> None:
     assert middle == pytest.approx(1.0, abs=0.1)
 
 
+def test_features_are_fitted_as_they_are_scored() -> None:
+    """In spreads above the null of their rows."""
+    null = Null({"window": (0.5, 0.25)})
+    labelled = rows(40, 0.4)
+    raw = [[row for row, label in labelled if label == kind] for kind in (True, False)]
+    above = [[{"window": null.above("window", row["window"])} for row in of] for of in raw]
+    fits = [
+        fit_logistic(("window",), [(by, of, kind) for of, kind in zip(some, (True, False), strict=True)])
+        for by, some in ((null, raw), (Null(), above))
+    ]
+    assert fits[0] == fits[1]
+
+
 def test_each_kind_of_question_counts_alike() -> None:
     """A thousand of the one and ten of the other: the middle stays where it is."""
     few = [{"window": 1.0}] * 10
