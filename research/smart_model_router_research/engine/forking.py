@@ -11,7 +11,7 @@ from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router_research.engine.joining import consider
 from smart_model_router_research.engine.protocol import CheckpointRef
 from smart_model_router_research.engine.states import StepResult, StepState
-from smart_model_router_research.engine.steps import checked, input_hash, step_input
+from smart_model_router_research.engine.steps import checked, step_input
 from smart_model_router_research.engine.store_port import NewRun, StoredRun, StoredStep
 from smart_model_router_research.workflow.definition import Step, WorkflowDefinition, WorkflowError
 from smart_model_router_research.workflow.evaluation import ExpressionTypeError
@@ -91,8 +91,7 @@ class _Fork:
         except (ExpressionTypeError, WorkflowError):
             return None
         if step.workflow is not None and inner is not None:
-            given = replace(given, inputs=inner)
             whole = self.keep(step.workflow, inner, f"{full}.", set(step.workflow.by_name))
             if not whole or any(name.startswith(f"{full}.") for name in self._replaced):
                 return None
-        return row if row is not None and row.input_hash == input_hash(given) else None
+        return row if row is not None and row.input_hash == given.input_hash else None

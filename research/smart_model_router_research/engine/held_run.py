@@ -14,8 +14,8 @@ from smart_model_router_research.engine.joining import CANCELLED, consider
 from smart_model_router_research.engine.journal import RunJournal
 from smart_model_router_research.engine.protocol import ExecutionContext, ExecutionResult, RunEventKind
 from smart_model_router_research.engine.results import execution_result, subgraph_result
-from smart_model_router_research.engine.states import FREE, RunState, SkipReason, StepResult, StepState, moved
-from smart_model_router_research.engine.steps import StepRunner, input_hash, step_input
+from smart_model_router_research.engine.states import FREE, PENDING, RunState, SkipReason, StepResult, StepState, moved
+from smart_model_router_research.engine.steps import StepRunner, step_input
 from smart_model_router_research.engine.store_port import (
     RunBusy,
     RunLease,
@@ -162,7 +162,7 @@ class HeldRun:
         """Cancel what has not settled: the steps of the workflow, and those of subgraphs that began, these first."""
         begun, names = {""}, []
         for name, _ in self._workflow.walk():
-            result = self.results.get(name, StepResult())
+            result = self.results.get(name, PENDING)
             if name.rpartition(".")[0] in begun and not result.state.settled:
                 names.append(name)
                 if name in self._begun or result.state is not StepState.PENDING:
@@ -244,9 +244,8 @@ class HeldRun:
             return given
         prefix = f"{full}."
         own = math.inf if step.timeout is None else self._clock.now() + step.timeout
-        key = input_hash(given)
-        await self.journal.begin(full, 1, key)
-        found = GraphState(step.workflow, given.inputs, prefix, min(own, graph.limit), (graph, step), key)
+        await self.journal.begin(full, 1, given.input_hash)
+        found = GraphState(step.workflow, given.inputs, prefix, min(own, graph.limit), (graph, step), given.input_hash)
         known = ((name, self.results.get(prefix + name)) for name in step.workflow.by_name)
         found.results.update((name, result) for name, result in known if result is not None)
         return found
@@ -299,7 +298,6 @@ class HeldRun:
         graph.results[step.name] = self.results[graph.prefix + step.name] = result
 
 
-PENDING = StepResult()
 RUNNING = StepResult(state=StepState.RUNNING)
 PAUSED = StepResult(state=StepState.PAUSED)
 _WAITING = ("approval", "workflow")

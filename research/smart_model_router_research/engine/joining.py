@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from smart_model_router_research.engine.states import RunState, SkipReason, StepResult, StepState
+from smart_model_router_research.engine.states import PENDING, SETTLED, RunState, SkipReason, StepResult, StepState
 from smart_model_router_research.workflow.definition import Step, WorkflowDefinition, scope_of
 from smart_model_router_research.workflow.evaluation import ExpressionTypeError
 from smart_model_router_research.workflow.expressions import evaluate, holds
@@ -25,10 +25,11 @@ def consider(workflow: WorkflowDefinition, name: str, results: Results, inputs: 
     settled, and its decision is the same whatever else has settled since.
     """
     step = workflow.by_name[name]
-    needs = {need: results.get(need, StepResult()) for need in step.needs}
-    if not all(need.state.settled for need in needs.values()):
+    needs = {need: results.get(need, PENDING) for need in step.needs}
+    states = {need.state for need in needs.values()}
+    if not SETTLED.issuperset(states):
         return None
-    if any(need.state is StepState.CANCELLED for need in needs.values()):
+    if StepState.CANCELLED in states:
         return CANCELLED
     if not step.always and (reason := _skipped_by(workflow, needs)) is not None:
         return StepResult(state=StepState.SKIPPED, skip_reason=reason)
@@ -40,7 +41,7 @@ def run_state(workflow: WorkflowDefinition, results: Results) -> RunState:
 
     `results` go by full names: a failure inside a subgraph that succeeded leaves the run partial.
     """
-    found = {step.name: results.get(step.name, StepResult()) for step in workflow.steps}
+    found = {step.name: results.get(step.name, PENDING) for step in workflow.steps}
     states = {result.state for result in found.values()}
     if states & _IN_FLIGHT:
         return RunState.RUNNING

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 from smart_model_router.flow.clock import SystemClock, WallClock
@@ -104,10 +105,10 @@ class MemoryRunStore:
             return found.read().result
         if found is not None:
             row.size -= found.size
-        result = StepResult(state=StepState.RUNNING, attempts=attempt)
-        row.steps[step] = _Step(json_text(result.as_json()), input_hash)
+        running, data = _began(attempt)
+        row.steps[step] = _Step(running, input_hash)
         row.state = RunState.RUNNING
-        self._add(row, RunEventKind.STEP_STARTED, step, {"attempt": attempt})
+        self._add(row, RunEventKind.STEP_STARTED, step, data)
         return None
 
     async def charge(self, lease: RunLease, step: str, costs: Costs) -> Costs:
@@ -330,3 +331,10 @@ class _Run:
         self.steps[step] = _Step(text, input_hash, number, 0 if result.outputs is None else len(text))
         self.checkpoints.append(CheckpointRef(self.new.run_id, number, step, at))
         return self.checkpoints[-1]
+
+
+@lru_cache
+def _began(attempt: int) -> tuple[str, str]:
+    """Return the result of a step that runs, and the data of the event that says so, as JSON text."""
+    running = StepResult(state=StepState.RUNNING, attempts=attempt)
+    return json_text(running.as_json()), json_text({"attempt": attempt})

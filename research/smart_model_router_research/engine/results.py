@@ -7,7 +7,7 @@ from typing import Any
 
 from smart_model_router_research.engine.joining import Results, outputs_of, run_state
 from smart_model_router_research.engine.protocol import ExecutionResult
-from smart_model_router_research.engine.states import RunState, SkipReason, StepResult, StepState
+from smart_model_router_research.engine.states import PENDING, RunState, SkipReason, StepResult, StepState
 from smart_model_router_research.workflow.definition import Costs, WorkflowDefinition
 from smart_model_router_research.workflow.evaluation import ExpressionTypeError
 from smart_model_router_research.workflow.expressions import fill
@@ -27,7 +27,7 @@ def execution_result(
     return ExecutionResult(
         run_id=run_id,
         status=state,
-        steps={name: results.get(name, StepResult()) for name in named},
+        steps={name: results.get(name, PENDING) for name in named},
         outputs=outputs,
         reason=reason,
         usage=usage,

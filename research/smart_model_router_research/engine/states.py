@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
+from smart_model_router.domain.fast_dataclass import quick
 from smart_model_router_research.workflow.definition import Costs
 
 FREE = Costs()
@@ -32,7 +33,7 @@ class StepState(StrEnum):
     @property
     def settled(self) -> bool:
         """True when it will not change any more."""
-        return not MOVES[self]
+        return self in SETTLED
 
 
 MOVES: Mapping[StepState, frozenset[StepState]] = {
@@ -49,6 +50,7 @@ MOVES: Mapping[StepState, frozenset[StepState]] = {
     StepState.CANCELLED: frozenset(),
 }
 """The states that may follow each state; a step is settled where none may."""
+SETTLED = frozenset(state for state, to in MOVES.items() if not to)
 
 
 class SkipReason(StrEnum):
@@ -84,6 +86,7 @@ def moved(state: StepState, to: StepState) -> StepState:
     return to
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepResult:
     """The state of a step, and what came of it.
@@ -102,9 +105,15 @@ class StepResult:
 
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON data, without what is as it usually is."""
-        plain = {name: getattr(self, name) for name in _NAMES}
-        plain["costs"] = {} if self.costs == FREE else {name: cost for name, cost in asdict(self.costs).items() if cost}
-        return {name: value for name, value in plain.items() if value or (name == "outputs" and value is not None)}
+        plain: dict[str, Any] = {"state": self.state}
+        if self.outputs is not None:
+            plain["outputs"] = self.outputs
+        for name in _SELDOM:
+            if value := getattr(self, name):
+                plain[name] = value
+        if self.costs != FREE:
+            plain["costs"] = {name: cost for name, cost in asdict(self.costs).items() if cost}
+        return plain
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> StepResult:
@@ -116,4 +125,5 @@ class StepResult:
         return cls(**read)
 
 
-_NAMES = tuple(each.name for each in fields(StepResult))
+_SELDOM = ("skip_reason", "error", "note", "attempts")
+PENDING = StepResult()

@@ -15,7 +15,7 @@ from smart_model_router.domain.ports import Clock, Dice
 from smart_model_router_research.engine.joining import Results, outputs_of
 from smart_model_router_research.engine.journal import RunJournal
 from smart_model_router_research.engine.protocol import RunEventKind
-from smart_model_router_research.engine.states import FREE, StepResult, StepState
+from smart_model_router_research.engine.states import FREE, PENDING, StepResult, StepState
 from smart_model_router_research.workflow.definition import Costs, Run, Step, StepInput, WorkflowError, owned, scope_of
 from smart_model_router_research.workflow.evaluation import ExpressionTypeError
 from smart_model_router_research.workflow.expressions import fill
@@ -53,21 +53,18 @@ def step_input(
     """
     options = step.options if step.message is None else {**step.options, "message": step.message}
     scope = scope_of(step, inputs, lambda need: outputs_of(results, need))
-    filled = owned(fill(step.inputs, scope))
-    key = _hash([run_id, name, filled, workflow_hash])
+    filled, chosen = owned(fill(step.inputs, scope)), owned(fill(options, scope))
+    read = {need: owned(outputs_of(results, need)) for need in step.needs}
+    hashed = _hash(_CANONICAL.encode([filled, read, chosen]))
     return StepInput(
         run_id=run_id,
         step=name,
         inputs=filled,
-        steps={need: owned(outputs_of(results, need)) for need in step.needs},
-        options=owned(fill(options, scope)),
-        idempotency_key=key,
+        steps=read,
+        options=chosen,
+        input_hash=hashed,
+        idempotency_key=_hash(f"{run_id}\n{name}\n{workflow_hash}\n{hashed}"),
     )
-
-
-def input_hash(given: StepInput) -> str:
-    """Return the SHA-256 of all that a step reads, in hex."""
-    return _hash([given.inputs, given.steps, given.options])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,19 +84,19 @@ class StepRunner:
         attempts are left, unless it is PERMANENT. Raises CancelledError when the task is cancelled, whatever the work
         makes of it; what it had paid by then is kept.
         """
-        key = input_hash(given)
+        key = given.input_hash
         costs = FREE
-        result = StepResult()
+        result = PENDING
         for attempt in range(1, step.attempts + 1):
             if (known := await self.journal.begin(given.step, attempt, key)) is not None:
                 return known
             began = _Attempt(self, given.step, step.timeout, limit)
             try:
-                outcome = await began.outcome(work, replace(given, attempt=attempt, services=self.services))
+                outcome = await began.outcome(work, given, attempt)
             finally:
                 if began.costs != FREE:
                     await self.journal.keep_charge(given.step, began.costs)
-            costs += began.costs
+            costs = began.costs if costs is FREE else costs + began.costs
             if not isinstance(outcome, _Failure):
                 result = StepResult(state=StepState.SUCCEEDED, outputs=outcome, attempts=attempt, costs=costs)
                 break
@@ -132,7 +129,7 @@ class StepRunner:
             payload = decision.payload
             reason = "" if payload is None else f": {payload if isinstance(payload, str) else json.dumps(payload)}"
             result = StepResult(state=StepState.FAILED, error=f"rejected{reason}"[:_MAX_ERROR], attempts=1)
-        return await self.journal.settle(given.step, result, input_hash(given))
+        return await self.journal.settle(given.step, result, given.input_hash)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +141,8 @@ class _Failure:
 class _Attempt:
     """One attempt: its limit, and what it pays."""
 
+    __slots__ = ("_late", "_name", "_run_limit", "_runner", "_timeout", "_until", "costs")
+
     def __init__(self, runner: StepRunner, name: str, timeout: float | None, limit: float) -> None:
         own = math.inf if timeout is None else runner.clock.now() + timeout
         self._runner = runner
@@ -154,9 +153,10 @@ class _Attempt:
         self._late = False
         self.costs = FREE
 
-    async def outcome(self, work: Run, given: StepInput) -> dict[str, Any] | _Failure:
+    async def outcome(self, work: Run, given: StepInput, attempt: int) -> dict[str, Any] | _Failure:
         """Return the outputs, checked, or why there are none."""
-        given = replace(given, deadline=self._until, charge=self._charge)
+        services = self._runner.services
+        given = replace(given, attempt=attempt, services=services, deadline=self._until, charge=self._charge)
         try:
             return checked(await self._worked(work, given))
         except Exception as error:  # noqa: BLE001 - the code of a step raises what it likes
@@ -201,7 +201,7 @@ class _Attempt:
 
 def checked(outputs: object) -> dict[str, Any]:
     """Return a copy of the outputs of a step. Raises OutputsRefused."""
-    if not isinstance(outputs, Mapping):
+    if type(outputs) is not dict and not isinstance(outputs, Mapping):  # the former is asked much faster
         raise OutputsRefused(f"a mapping of names to JSON is needed, not {type(outputs).__name__}")
     plain = dict(outputs)
     try:
@@ -216,8 +216,8 @@ def checked(outputs: object) -> dict[str, Any]:
     return copy
 
 
-def _hash(data: object) -> str:
-    return hashlib.sha256(_CANONICAL.encode(data).encode()).hexdigest()
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 # json.dumps makes an encoder for each call that has options.

@@ -85,7 +85,9 @@ def check_state(run_id: str, what: str, size: int) -> None:
 
 def json_text(data: object) -> str:
     """Return data as JSON text. Raises TypeError and ValueError for what is no JSON."""
-    return _STRICT.encode(dict(data) if isinstance(data, Mapping) else data)
+    if type(data) is not dict and isinstance(data, Mapping):  # the former is asked much faster
+        data = dict(data)
+    return _STRICT.encode(data)
 
 
 _STRICT = json.JSONEncoder(allow_nan=False)

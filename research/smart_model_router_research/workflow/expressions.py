@@ -196,7 +196,7 @@ def fill(value: Any, scope: Scope) -> Any:
     """Return JSON data with the templates in its texts filled; keys stay. Raises as `evaluate` does."""
     if isinstance(value, str):
         return parse_template(value).fill(scope)
-    if isinstance(value, Mapping):
+    if type(value) is dict or isinstance(value, Mapping):  # the former is asked much faster
         return {key: fill(member, scope) for key, member in value.items()}
     return [fill(member, scope) for member in value] if isinstance(value, list | tuple) else value
 

@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal
 
+from smart_model_router.domain.fast_dataclass import quick
+
 if TYPE_CHECKING:
     from smart_model_router_research.workflow.definition import WorkflowDefinition
 
@@ -14,6 +16,7 @@ OnError = Literal["fail", "continue"]
 InputType = Literal["any", "string", "number", "integer", "boolean", "list", "mapping"]
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Costs:
     """The costs of model calls: tokens, US dollars, seconds, calls. All at least 0."""
@@ -33,6 +36,7 @@ COSTS = tuple(each.name for each in fields(Costs))
 """The names of the costs."""
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepInput:
     """The argument of a step's `run`.
@@ -40,7 +44,7 @@ class StepInput:
     `inputs` and `options` are those of the step with their references resolved, `steps` the outputs of the steps that
     this one needs (null for one that has none). An input of the run is read by a reference, `${inputs.x}`: that says
     which steps depend on it. `services` are those of the run's context. `step` is the full name (`outer.inner` in a
-    subgraph), `attempt` counts from 1.
+    subgraph), `attempt` counts from 1. `input_hash` is the SHA-256 of inputs, options and steps.
     `idempotency_key` is the same for each attempt of the same work. `deadline` is monotonic. `charge` adds to what the
     run has spent; a step calls it once for each thing that it paid for.
     """
@@ -52,6 +56,7 @@ class StepInput:
     options: Mapping[str, Any] = field(default_factory=dict)
     services: Mapping[str, Any] = field(default_factory=dict)
     attempt: int = 1
+    input_hash: str = ""
     idempotency_key: str = ""
     deadline: float = math.inf
     charge: Callable[[Costs], None] = lambda _: None

@@ -15,7 +15,7 @@ from smart_model_router.domain.errors import ConfigurationError, RequestRejected
 from smart_model_router.testing import START, FakeDice, LoopClock, run_virtual
 from smart_model_router_research.engine import MemoryRunStore, NewRun, RunEvent, StaleLease, StepResult, StepState
 from smart_model_router_research.engine.journal import RunJournal
-from smart_model_router_research.engine.steps import MAX_OUTPUTS, StepRunner, checked, input_hash, step_input
+from smart_model_router_research.engine.steps import MAX_OUTPUTS, StepRunner, checked, step_input
 from smart_model_router_research.workflow import Costs, ExpressionTypeError, Step, StepInput
 from smart_model_router_research.workflow.definition import Run
 
@@ -86,7 +86,7 @@ def test_a_result_is_kept_before_it_is_returned() -> None:
     assert result == StepResult(state=StepState.SUCCEEDED, outputs={"y": [1, None]}, attempts=1)
     stored = run_virtual(bench.store.load("r"))
     assert stored.steps["s"].result == result
-    assert stored.steps["s"].input_hash == input_hash(step_input(Step("s"), "s", "r", "h", {}, {}))
+    assert stored.steps["s"].input_hash == step_input(Step("s"), "s", "r", "h", {}, {}).input_hash
     assert run_virtual(bench.events()) == ["step_started", "step_settled"]
 
 
@@ -377,7 +377,7 @@ def test_a_step_reads_copies_of_its_own() -> None:
 
 
 def test_keys_and_hashes_differ_where_the_work_does() -> None:
-    """The key by run, step, inputs and workflow; the hash by all that is read."""
+    """The key by run, step, workflow and all that is read, which is what the hash is of."""
     step = Step("s", needs=("a",), inputs={"x": "${inputs.q}"})
 
     def given(name: str = "s", run_id: str = "r", workflow: str = "h", q: int = 1, y: int = 1) -> StepInput:
@@ -387,7 +387,8 @@ def test_keys_and_hashes_differ_where_the_work_does() -> None:
     others = [given(), given(name="t"), given(run_id="u"), given(workflow="i"), given(q=2)]
     assert len({other.idempotency_key for other in others}) == 5
     assert given() == given()
-    assert len({input_hash(given()), input_hash(given(q=2)), input_hash(given(y=2))}) == 3
+    assert len({given().input_hash, given(q=2).input_hash, given(y=2).input_hash}) == 3
+    assert given(name="t").input_hash == given().input_hash
 
 
 def test_services_and_the_run_reach_the_work() -> None:
