@@ -66,6 +66,15 @@ FAILING: dict[str, tuple[str, ...]] = {
     "config show": NO_CONFIG,
     "config schema": (),
     "import litellm": ("nowhere.yaml",),
+    "workflow check": ("nowhere.yaml",),
+    "workflow expand": ("nowhere.yaml",),
+    "workflow graph": ("nowhere.yaml",),
+    "workflow run": ("nowhere.yaml",),
+    "workflow resume": ("nobody",),
+    "workflow runs": NO_CONFIG,
+    "workflow history": ("nobody",),
+    "workflow fork": ("nobody@1",),
+    "workflow cancel": ("nobody",),
 }
 """Every command with what makes it fail in an empty folder, or, where nothing can, without."""
 

@@ -6,14 +6,15 @@ from typing import Annotated, Literal
 
 import typer
 
-from smart_model_router.cli import commands
+from smart_model_router.cli import commands, workflow_commands
 from smart_model_router.cli.command import Command, Config, Json, Model, Prompt, Through, Tier, Timeout, command
 
 # Help and usage errors stay plain: rich would double what `smr --help` costs.
 app = typer.Typer(
     name="smr",
     help="A resilient router between you and every model provider.",
-    epilog="Exit codes: 0 ok, 1 failed, 2 usage, 3 configuration, 4 no target could answer, 5 degraded.",
+    epilog="Exit codes: 0 ok, 1 failed, 2 usage, 3 configuration, 4 no target could answer, 5 degraded, "
+    "7 waits for a decision, 8 held by another process.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -134,6 +135,7 @@ for _commands in (
     commands.targets,
     commands.settings,
     commands.imports,
+    workflow_commands.workflows,
     local,
 ):
     app.add_typer(_commands)

@@ -85,7 +85,7 @@ def _encodable(text: str, file: TextIO) -> str:
 
 
 class ExitCode(IntEnum):
-    """The exit codes. 2 (usage) is typer's own."""
+    """The exit codes. 2 (usage) is typer's own; 6 is not used."""
 
     OK = 0
     FAILED = 1
@@ -93,6 +93,10 @@ class ExitCode(IntEnum):
     CONFIGURATION = 3
     UNAVAILABLE = 4
     DEGRADED = 5
+    PAUSED = 7
+    """A run waits for a decision."""
+    BUSY = 8
+    """Another process holds the run."""
     INTERRUPTED = 130
 
 

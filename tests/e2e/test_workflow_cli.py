@@ -1,0 +1,147 @@
+"""`smr workflow` as people use it: the commands of its document, faults, an interrupted run, two processes."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from smart_model_router_providers.fault import FaultServer
+from tests.e2e.command import SECONDS, Smr, one_line
+
+DOCUMENT = (Path(__file__).parents[2] / "docs" / "how-to" / "workflows.md").read_text("utf-8")
+CODES = {"resume letter-2": 1, "run compare": 7, "fork letter-1@1": 7}
+"""The exit codes of its commands that are not 0, by their beginnings."""
+FUNCTIONS = """\
+async def slow(step):
+    import asyncio
+    print("slow began", flush=True)
+    await asyncio.sleep(60)
+    return {}
+
+async def quick(step):
+    return {"given": step.inputs.get("x")}
+
+def not_async(step): return {}
+"""
+INTERRUPTED = """\
+name: interrupted
+inputs: {x: {type: string}, n: {type: integer, default: 1}}
+steps:
+  - {name: before, function: quick, inputs: {x: "${inputs.x}"}}
+  - {name: under_way, function: slow, needs: [before]}
+outputs: {given: "${steps.before.outputs.given}"}
+"""
+
+
+def commands() -> Iterator[list[str]]:
+    """The lines `$ smr ...` of the document, as words."""
+    for block in re.findall(r"^```console\n(.*?)^```", DOCUMENT, re.MULTILINE | re.DOTALL):
+        yield from (shlex.split(line)[2:] for line in block.splitlines() if line.startswith("$ smr "))
+
+
+@pytest.fixture
+def written(smr: Smr, server: FaultServer) -> Smr:
+    """The files of the document, with the address of a real server."""
+    for name, text in re.findall(r'^```yaml title="([^"]+)"\n(.*?)^```', DOCUMENT, re.MULTILINE | re.DOTALL):
+        (smr.folder / name).write_text(text.replace("http://127.0.0.1:9001/v1", server.base_url), "utf-8")
+    return smr
+
+
+def test_the_commands_of_the_document_do_what_it_says(written: Smr) -> None:
+    """Each as it stands there, in its order; what they print is what it promises."""
+    printed = {}
+    for words in commands():
+        done = written(*words)
+        line = " ".join(words)
+        expected = next((code for start, code in CODES.items() if line.startswith(f"workflow {start}")), 0)
+        assert done.returncode == expected, (line, done.stdout, done.stderr)
+        printed[line.removeprefix("workflow ")] = done
+    asked = next(done for line, done in printed.items() if line.startswith("run compare"))
+    assert asked.stderr.startswith("run letter-1\n")
+    assert "to decide: smr workflow resume letter-1 --approve, or --reject" in asked.stderr
+    assert json.loads(printed["resume letter-1 --approve"].stdout)["letter"].startswith("fault-server: echo")
+    assert "letter-1@4" in printed["history letter-1"].stdout
+    assert "letter (skipped" not in printed["resume letter-1 --approve"].stderr
+    assert "release: failed (rejected)" in printed["resume letter-2 --reject"].stderr
+    assert "${steps.draft_r1.outputs.text}" in printed["expand rounds.yaml"].stdout
+
+
+def test_every_fault_of_a_file_is_told_with_line_and_column(smr: Smr) -> None:
+    """By `check` and by whatever would use it, in the same words."""
+    text = INTERRUPTED.replace("quick", "quik").replace("inputs.x", "inputs.y")
+    (smr.folder / "w.yaml").write_text(text, "utf-8")
+    (smr.folder / "f.py").write_text(FUNCTIONS, "utf-8")
+    told = json.loads(smr("workflow", "check", "w.yaml", "--functions", "f.py", "--json").stdout)
+    assert [(fault["place"], fault["key"]) for fault in told["faults"]] == [
+        ("w.yaml:4:20", "steps[0].function"),
+        ("w.yaml:4:45", "steps[0].inputs.x"),
+    ]
+    assert "did you mean 'quick'?" in told["faults"][0]["expected"]
+    for words in (("check",), ("graph",), ("expand",), ("run",)):
+        done = smr("workflow", *words, "w.yaml", "--functions", "f.py")
+        assert (done.returncode, done.stdout.count("w.yaml:4:")) == (3, 2)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (("run", "w.yaml", "--functions", "f.py", "--input", "x"), 3, "--input: 'x' - NAME=VALUE is needed"),
+        (
+            ("run", "w.yaml", "--functions", "f.py", "--input", "n=many"),
+            3,
+            "inputs.n: 'many' - a value of type integer is needed",
+        ),
+        (
+            ("run", "w.yaml", "--functions", "f.py", "--budget", "usd=much"),
+            3,
+            "--budget usd: 'much' - a number is needed",
+        ),
+        (
+            ("run", "w.yaml", "--functions", "f.py", "--budget", "eur=1"),
+            3,
+            "one of tokens, usd, seconds, calls is needed",
+        ),
+        (("run", "w.yaml", "--functions", "none.py"), 3, "a Python file with async functions is needed"),
+        (("run", "w.yaml", "--functions", "f.py", "--id", "a b"), 3, "letters, digits"),
+        (("resume", "nobody"), 1, "nobody"),
+        (("fork", "nobody"), 3, "RUN@NUMBER is needed"),
+        (("resume", "nobody", "--approve", "--reject"), 2, "--reject goes with neither"),
+        (("resume", "nobody", "--payload", "{"), 1, "nobody"),
+    ],
+)
+def test_wrong_words_are_told_in_a_line(smr: Smr, words: tuple[str, ...], code: int, told: str) -> None:
+    """With what would be right."""
+    (smr.folder / "w.yaml").write_text(INTERRUPTED, "utf-8")
+    (smr.folder / "f.py").write_text(FUNCTIONS, "utf-8")
+    done = smr("workflow", *words)
+    assert done.returncode == code, done.stderr
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_ctrl_c_stops_a_run_so_that_it_can_go_on(smr: Smr) -> None:
+    """It prints the command that does; another process meanwhile is told who holds the run, and cannot take it."""
+    (smr.folder / "w.yaml").write_text(INTERRUPTED, "utf-8")
+    (smr.folder / "f.py").write_text(FUNCTIONS, "utf-8")
+    running = smr.start("workflow", "run", "w.yaml", "--functions", "f.py", "--id", "one", "-i", "x=1")
+    assert running.stdout is not None
+    assert running.stdout.readline() == b"slow began\n"
+    busy = smr("workflow", "resume", "one")
+    assert (busy.returncode, one_line(busy.stderr.removeprefix("run one\n"))) == (8, True)
+    assert re.search(r"for \d+(\.\d+)? s", busy.stderr), busy.stderr
+    running.send_signal(signal.SIGINT)
+    _, told = running.communicate(timeout=SECONDS)
+    assert running.returncode == 130
+    assert b"interrupted; to go on: smr workflow resume one" in told
+    (smr.folder / "f.py").write_text(FUNCTIONS.replace("asyncio.sleep(60)", "asyncio.sleep(0)"), "utf-8")
+    done = smr("workflow", "resume", "one", "--out", "out.json", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert (found["state"], found["steps"]["before"]["attempts"]) == ("completed", 1)
+    assert json.loads((smr.folder / "out.json").read_text("utf-8")) == {"given": "1"} == found["outputs"]
