@@ -12,6 +12,7 @@ import yaml
 
 from smart_model_router_research.workflow.definition import WorkflowDefinition
 from smart_model_router_research.workflow.expressions import bare, parse_expression, parse_template, static_path
+from smart_model_router_research.workflow.kinds import STEP_KINDS
 from smart_model_router_research.workflow.step import RoundScope, Step, WorkflowInput
 
 _PLAIN = re.compile(r"(?!(?:true|false|null)$)[A-Za-z_][A-Za-z0-9_]*", re.IGNORECASE)
@@ -75,12 +76,17 @@ def _step(step: Step) -> dict[str, Any]:
         function=function,
         **{name: _filled(value, rounds) for name, value in step.options.items()},
         inputs=_filled(step.inputs, rounds),
-        outputs=None if step.outputs is None else [*step.outputs],
+        outputs=None if step.outputs in (None, _usual_outputs(step)) else [*(step.outputs or ())],
         estimate=step.estimate,
         workflow=None if step.workflow is None else _workflow(step.workflow),
         message=step.message and _filled(step.message, rounds),
         loop=loop and {"to": loop.to, "while": f"${{{_bound(bare(loop.condition), rounds)}}}", "max": loop.max_passes},
     )
+
+
+def _usual_outputs(step: Step) -> tuple[str, ...] | None:
+    kind = STEP_KINDS.get(step.kind)
+    return None if kind is None else kind.outputs
 
 
 def _given(**values: Any) -> dict[str, Any]:
