@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Sequence
 
@@ -11,7 +12,7 @@ from benchmarks.search.measures import share
 
 from smart_model_router_scoring.evaluate import auroc, brier_score, over_halves, threshold_keeping
 from smart_model_router_scoring.evidence import Logistic, Null
-from smart_model_router_scoring.fitting import LEAST, Refit, fit_logistic, refit
+from smart_model_router_scoring.fitting import LEAST, RIDGE, Refit, fit_logistic, refit
 
 
 def test_weights_find_what_tells_and_leave_out_what_misleads() -> None:
@@ -26,6 +27,18 @@ def test_weights_find_what_tells_and_leave_out_what_misleads() -> None:
     assert fitted.weights["heading"] == 0.0
     middle = -fitted.bias / fitted.weights["window"]
     assert middle == pytest.approx(1.0, abs=0.1)
+
+
+@pytest.mark.parametrize(("value", "agree", "differ"), [(1.0, 1, 0), (3.0, 1, 0), (3.0, 3, 2)])
+def test_a_fit_ends_where_the_slope_of_its_loss_is_0(value: float, agree: int, differ: int) -> None:
+    """Where one more weight gains no more than RIDGE takes; the bias of what is alike on both sides is 0."""
+    high, low = {"window": value}, {"window": -value}
+    kinds = [(Null(), [*[high] * agree, *[low] * differ], True), (Null(), [*[low] * agree, *[high] * differ], False)]
+    fitted = fit_logistic(("window",), kinds)
+    weight, share = fitted.weights["window"], agree / (agree + differ)
+    wrong = 1 / (1 + math.exp(value * weight))
+    assert value * (share * wrong - (1 - share) * (1 - wrong)) == pytest.approx(2 * RIDGE * weight, abs=2e-3)
+    assert fitted.bias == 0.0
 
 
 def test_features_are_fitted_as_they_are_scored() -> None:
