@@ -1,10 +1,11 @@
-"""Print how a chat and a stream move through the source: files entered, moves between files, moves between rooms.
+"""Print how requests and a step move through the source: files entered, moves between files, moves between rooms.
 
 `python tools/walk.py` counts this checkout, `--tree DIR` another one (a `git worktree` of an older commit), `--files`
 also lists the files in the order of their first call. A move is a call that begins in another file than the call
 before it; code outside the product is not counted. A room is a package directly inside `smart_model_router`; its loose
 modules together are one room, and so is each other distribution of the product. The numbers do not depend on time: the
-provider is a socket server of this file, answers are fixed, and both requests are made once before they are counted.
+provider is a socket server of this file, answers are fixed, and both requests are made once before they are counted. Of
+a workflow's step the way from the end of the work before it to the beginning of the work after it is counted.
 """
 
 from __future__ import annotations
@@ -67,20 +68,47 @@ def room(file: Path) -> str:
 
 async def walk(root: Path, request: Callable[[], Awaitable[object]]) -> Walk:
     """Await `request()` and return its walk through the sources under `root`; other threads are not seen."""
-    prefixes = {source: f"{root / source}/" for source in SOURCES}
     called: list[str] = []
+    _note(called)
+    try:
+        await request()
+    finally:
+        sys.setprofile(None)
+    return _walk(root, called)
+
+
+def _note(called: list[str]) -> None:
+    """Note the file of each call from now on."""
 
     def note(frame: FrameType, event: str, _: object) -> None:
         if event == "call":
             called.append(frame.f_code.co_filename)
 
     sys.setprofile(note)
-    try:
-        await request()
-    finally:
-        sys.setprofile(None)
-    ours = (file for file in called if file.startswith(tuple(prefixes.values())))
-    return Walk(tuple(Path(file).relative_to(root) for file in ours))
+
+
+def _walk(root: Path, called: Iterable[str]) -> Walk:
+    prefixes = tuple(f"{root / source}/" for source in SOURCES)
+    return Walk(tuple(Path(file).relative_to(root) for file in called if file.startswith(prefixes)))
+
+
+async def _step(root: Path) -> Walk:
+    """The walk of the second of three steps that need each other, whose runs are kept in memory."""
+    from smart_model_router_research.engine import ExecutionContext, KahnEngine
+    from smart_model_router_research.workflow import Step, StepInput, WorkflowDefinition
+
+    called: list[str] = []
+
+    async def work(step: StepInput) -> dict[str, Any]:
+        if step.step == "third":
+            sys.setprofile(None)
+        elif step.step == "first":
+            _note(called)
+        return {}
+
+    steps = [Step("first", work), Step("second", work, ["first"]), Step("third", work, ["second"])]
+    await KahnEngine().execute(WorkflowDefinition("w", steps), ExecutionContext(run_id="r"))
+    return _walk(root, called)
 
 
 def _changes(values: Iterable[object]) -> int:
@@ -151,7 +179,7 @@ async def _stream(router: SmartModelRouter) -> None:
 
 
 def main() -> int:
-    """Print the counts of a chat and a stream."""
+    """Print the counts of a chat, a stream and a step."""
     parser = argparse.ArgumentParser(description="Count files, moves between files and moves between rooms.")
     parser.add_argument("--tree", type=Path, default=HERE, help="the root of another checkout")
     parser.add_argument("--files", action="store_true", help="list the files, too")
@@ -164,6 +192,8 @@ def main() -> int:
         server.daemon_threads = True
         Thread(target=server.serve_forever, daemon=True).start()
         walks = asyncio.run(_counted(root, server.server_address[1]))
+        if (root / "research").is_dir():
+            walks["step"] = asyncio.run(_step(root))
         server.shutdown()
     for name, found in walks.items():
         print(f"{name}: {len(found.files)} files, {found.moves} moves, {found.room_moves} between rooms")

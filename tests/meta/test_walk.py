@@ -58,13 +58,18 @@ def test_rooms() -> None:
 
 
 @pytest.mark.loopback
-def test_a_chat_and_a_stream_are_counted() -> None:
-    """The tool serves both itself and prints their counts; another tree without sources is refused."""
+def test_a_chat_a_stream_and_a_step_are_counted() -> None:
+    """The tool serves both requests itself and prints the counts; another tree without sources is refused.
+
+    The way of a workflow's step from one work to the next leads through ten files at most.
+    """
     tool = [sys.executable, "tools/walk.py"]
     done = subprocess.run([*tool, "--files"], cwd=HERE, capture_output=True, encoding="utf-8", timeout=60, check=True)
     lines = done.stdout.splitlines()
     heads = [line.split(":")[0] for line in lines if not line.startswith(" ")]
-    assert heads == ["chat", "stream"]
+    assert heads == ["chat", "stream", "step"]
+    (files,) = (int(line.split()[1]) for line in lines if line.startswith("step: "))
+    assert files <= 10
     assert lines[1] == "  router/smart_model_router/router.py"
     refused = subprocess.run([*tool, "--tree", "docs"], cwd=HERE, capture_output=True, encoding="utf-8", check=False)
     assert refused.returncode == 2

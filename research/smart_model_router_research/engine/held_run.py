@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -59,7 +59,7 @@ class HeldRun:
 
     An engine drives it: it decides the steps whose needs have settled, and begins those that are ready, as they are of
     a kind: `work`, `ask` or `enter`. `root` is the graph of the workflow itself, `results` go by full names. `on_beat`
-    is called with each heartbeat: then decisions may be there that `ask` finds.
+    is called with each heartbeat: then decisions may be there that `ask` finds. `readers` are told of each write.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class HeldRun:
         lease: RunLease,
         was: StoredRun,
         engine: str,
-        on_write: Callable[[], None],
+        readers: Collection[asyncio.Event],
     ) -> None:
         self.store = store
         self.over = asyncio.Event()
@@ -90,7 +90,7 @@ class HeldRun:
             seq=was.seq if self._known else 0,
             spent=was.spent,
             observers=context.observers,
-            on_write=on_write,
+            readers=readers,
         )
         self._runner = StepRunner(
             journal=self.journal, clock=context.clock, dice=context.dice, services=context.services

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,7 +21,7 @@ class RunJournal:
 
     `spent` is what the run has spent, steps under way included; `charged` is what each step has charged to this
     holder. `seq` is the latest event that observers know. An observer that raises is counted in
-    `observer_failures`, and changes nothing. `on_write` is called after each write.
+    `observer_failures`, and changes nothing. `readers` are told of each write.
     """
 
     def __init__(
@@ -31,13 +32,13 @@ class RunJournal:
         seq: int = 0,
         spent: Costs,
         observers: Sequence[Callable[[RunEvent], object]] = (),
-        on_write: Callable[[], None] = lambda: None,
+        readers: Collection[asyncio.Event] = (),
     ) -> None:
         self._store = store
         self._lease = lease
         self._seq = seq
         self._observers = observers
-        self._on_write = on_write
+        self._readers = readers
         self.spent = spent
         self.charged: dict[str, Costs] = {}
         self.observer_failures = 0
@@ -85,7 +86,8 @@ class RunJournal:
 
     async def tell(self) -> None:
         """Call the observers with each event that they do not know."""
-        self._on_write()
+        for reader in self._readers:
+            reader.set()
         if not self._observers:
             return
         known, run_id = self._seq, self._lease.run_id

@@ -138,7 +138,8 @@ class StoredEngine(ABC):
             if payload is not None:
                 await store.decide(context.run_id, payload)
             was = await store.load(context.run_id)
-            run = HeldRun(workflow, context, store, lease, was, self.name, lambda: self._wake(context.run_id))
+            readers = self._readers.setdefault(context.run_id, set())
+            run = HeldRun(workflow, context, store, lease, was, self.name, readers)
             if run.ended is not None:
                 return run.ended
             self._running[context.run_id] = run
@@ -150,6 +151,7 @@ class StoredEngine(ABC):
                 self.observer_failures += run.journal.observer_failures
                 if self._running.get(context.run_id) is run:
                     del self._running[context.run_id]
+            self._forget_readers(context.run_id)
 
     async def cancel(self, run_id: str) -> RunStatus:
         """Cancel a run for good. One that runs in this process has ended then; one of another process was asked to.
@@ -235,13 +237,12 @@ class StoredEngine(ABC):
                     timer.cancel()
         finally:
             readers.discard(news)
-            if not readers:
-                self._readers.pop(context.run_id, None)
+            self._forget_readers(context.run_id)
 
-    def _wake(self, run_id: str) -> None:
-        """Tell the readers of a run that there is news."""
-        for reader in self._readers.get(run_id, ()):
-            reader.set()
+    def _forget_readers(self, run_id: str) -> None:
+        """Let go of the readers of a run where there are none, and none would be told."""
+        if run_id not in self._running and not self._readers.get(run_id):
+            self._readers.pop(run_id, None)
 
     def _stream_over(self, task: asyncio.Task[ExecutionResult]) -> None:
         self._streamed.discard(task)

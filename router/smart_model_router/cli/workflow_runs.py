@@ -207,6 +207,8 @@ async def _perform(begun: Begun, inputs: Mapping[str, Any], go: Going) -> Execut
             services=services,
             budget=Budget(**begun.origin["budget"]) if begun.origin.get("budget") else None,
             max_concurrency=section.max_concurrency,
+            lease=section.lease,
+            heartbeat=section.heartbeat,
             store=store,
             observers=() if begun.as_json else (_told,),
             origin=begun.origin,
