@@ -3,6 +3,8 @@
 .DEFAULT_GOAL := help
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
+# Engines and their stores in virtual time, which the run under coverage takes from the conformance suites.
+ENGINES := $(addprefix tests/conformance/test_,engines.py broken_engines.py run_stores.py)
 # What the run under coverage has already tested beside core and research: all of tests/unit/scoring but retrieval.
 PURE_SCORING = $(addprefix --ignore ,$(filter-out %/retrieval,$(wildcard tests/unit/scoring/*)))
 LOCK := $(BIN)/uv pip compile --quiet --no-config --universal --python-version 3.11 --generate-hashes --no-header
@@ -34,9 +36,11 @@ test: setup  ## every test, in four lanes; core, workflows and the mathematics o
 test-pure:
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest -n auto --dist worksteal \
-		tests/unit/core tests/unit/research tests/unit/scoring tests/property --ignore tests/unit/scoring/retrieval
+		tests/unit/core tests/unit/research tests/unit/scoring tests/property $(ENGINES) \
+		--ignore tests/unit/scoring/retrieval
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
+	$(BIN)/coverage report --include "*/smart_model_router_research/engine/*" --fail-under 95
 
 test-units:
 	$(BIN)/pytest -n auto --dist worksteal tests/unit tests/meta tests/simulation --ignore tests/unit/core \
@@ -45,7 +49,7 @@ test-units:
 # Sockets and processes are mostly waited for: more of them than cores, a file's tests in one process, which share its
 # servers. What measures real time, or needs the whole machine, is marked `alone`, and is.
 test-sockets:
-	$(BIN)/pytest -n 5 --dist loadfile -m "not alone" tests/conformance tests/e2e
+	$(BIN)/pytest -n 5 --dist loadfile -m "not alone" tests/conformance tests/e2e $(addprefix --ignore ,$(ENGINES))
 
 test-alone:
 	$(BIN)/pytest -m alone tests/e2e

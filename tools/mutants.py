@@ -66,6 +66,7 @@ TARGETS = {
         mutate=(
             "src/smart_model_router_research/engine/joining.py",
             "src/smart_model_router_research/engine/states.py",
+            "src/smart_model_router_research/engine/steps.py",
             "src/smart_model_router_research/engine/store_rules.py",
             "src/smart_model_router_research/workflow/evaluation.py",
             "src/smart_model_router_research/workflow/expressions.py",

@@ -405,6 +405,15 @@ class RunContract(EngineHarness):
 
         run_virtual(main())
 
+    def test_a_message_of_the_wrong_type_fails_its_step(self) -> None:
+        """C14: nothing is asked."""
+        steps = [
+            Step("a", Trace().work()),
+            Step("ok", kind="approval", needs=("a",), message="${steps.a.outputs.of + 1}"),
+        ]
+        result = self.run(WorkflowDefinition("w", steps))
+        assert (result.status, result.steps["ok"].error[:8]) == (RunState.FAILED, "inputs: ")
+
     def test_a_paused_run_is_cancelled_at_once(self) -> None:
         """C14: its approvals wait for nothing any more."""
         workflow = self.approval(Trace())
@@ -556,6 +565,28 @@ class RunContract(EngineHarness):
             await travelling(engine).fork(CheckpointRef("r", 4), other, self.context("o"), ForkChanges())
             assert trace.began == ["d"]
             assert last.name == "d"
+
+        run_virtual(main())
+
+    def test_a_fork_asks_conditions_and_types_anew(self) -> None:
+        """C22: a step that was skipped is so again while its condition says so; a type error is one again."""
+        trace = Trace()
+        steps = [
+            Step("a", trace.work()),
+            Step("seven", trace.work(), ("a",), when="inputs.k == 7"),
+            Step("sum", trace.work(), ("a",), inputs={"x": "${steps.a.outputs.of + 1}"}, on_error="continue"),
+            Step("text", trace.work(), ("a",), when="steps.a.outputs.of + 1", on_error="continue"),
+        ]
+        workflow = WorkflowDefinition("w", steps, {"k": WorkflowInput("integer", default=1)})
+
+        async def main() -> None:
+            engine: Any = self.engine(self.store())
+            old = await engine.execute(workflow, self.context())
+            ref = await engine.checkpoint("r")
+            same = await engine.fork(ref, workflow, self.context("f"), ForkChanges())
+            assert (states(same), trace.began) == (states(old), ["a"])
+            other = await engine.fork(ref, workflow, self.context("g"), ForkChanges(inputs={"k": 7}))
+            assert (states(other)["seven"], trace.began) == ("succeeded", ["a", "seven"])
 
         run_virtual(main())
 

@@ -193,6 +193,21 @@ def test_too_many_steps_are_refused() -> None:
     assert refused(*[one] * 100_000) == {"steps": "at most 10000 steps are allowed"}
 
 
+def test_subgraphs_count_and_are_nested_to_a_depth() -> None:
+    """A few definitions within each other could make more steps than any run ends, or be too deep for recursion."""
+    limits = "at most 10000 steps with those of subgraphs, nested 32 deep, are allowed"
+    wide = deep = WorkflowDefinition("w", [step("a")])
+    for _ in range(2):
+        wide = WorkflowDefinition("w", [Step(f"s{n}", kind="workflow", workflow=wide) for n in range(50)])
+    assert wide.extent == (5_050, 3)
+    assert refused(*(Step(f"s{n}", kind="workflow", workflow=wide) for n in range(2))) == {"steps": limits}
+    for _ in range(31):
+        deep = WorkflowDefinition("w", [Step("s", kind="workflow", workflow=deep)])
+    assert deep.extent == (32, 32)
+    assert refused(Step("s", kind="workflow", workflow=deep)) == {"steps": limits}
+    assert [name for name, _ in wide.walk()][:3] == ["s0", "s0.s0", "s0.s0.a"]
+
+
 def test_a_chain_of_5000_steps_is_a_workflow() -> None:
     """No recursion anywhere: the last step may read the first."""
     chain = [step("s0"), *(step(f"s{n}", f"s{n - 1}") for n in range(1, 4_999))]
