@@ -26,7 +26,7 @@ def research(trace: Trace, verdict: Any) -> WorkflowDefinition:
         before: tuple[str, ...] = (f"gate_r{number - 1}",) if number > 1 else ()
         for name in names:
             when = f"steps.{before[0]}.outputs.passed == false" if name == "plan" and before else None
-            outputs = {"passed": verdict} if name == "gate" else {"round": number}
+            outputs: dict[str, Any] = {"passed": verdict} if name == "gate" else {"round": number}
             steps.append(Step(f"{name}_r{number}", trace.work(**outputs), before, when=when))
             before = (f"{name}_r{number}",)
     latest = ", ".join(f"steps.score_r{number}.outputs.round" for number in range(4, 0, -1))
