@@ -2,7 +2,7 @@
 
 Run: python examples/workflow.py
 
-Two models draft at once, a third one weighs the drafts, and nothing is sent before somebody approves. One of the
+Two models draft at once, a third one weighs the drafts, and nothing is sent before a person approves. One of the
 providers fails: the router falls back, and the workflow does not see it. What has settled is in `runs.db`: the second
 half of this program knows nothing but the run's name, as a process that starts a week later would.
 """
@@ -70,7 +70,7 @@ def fleet(ill: FaultServer, well: FaultServer) -> dict[str, object]:
 
 
 async def until_the_pause(workflow: WorkflowDefinition, runs: Path, router: SmartModelRouter) -> None:
-    """Begin the run: three calls, then it waits, held by nobody."""
+    """Begin the run: three calls, then it waits, held by no process."""
     context = ExecutionContext(
         run_id="letter-1",
         inputs={"topic": "why bees find their way home"},
