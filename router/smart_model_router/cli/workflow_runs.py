@@ -236,7 +236,7 @@ def _cost(usage: Costs) -> str:
 
 @asynccontextmanager
 async def _services(begun: Begun) -> AsyncGenerator[Mapping[str, Any]]:
-    """What the steps use: a router, where there is a step that asks a model."""
+    """The things that steps use: a router, where a step asks a model."""
     if not _asks_models(begun.workflow):
         yield {}
         return
