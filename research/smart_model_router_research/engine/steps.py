@@ -15,7 +15,7 @@ from smart_model_router.domain.ports import Clock, Dice
 from smart_model_router_research.engine.joining import Results, outputs_of
 from smart_model_router_research.engine.journal import RunJournal
 from smart_model_router_research.engine.protocol import RunEventKind
-from smart_model_router_research.engine.states import FREE, PENDING, StepResult, StepState
+from smart_model_router_research.engine.states import FREE, StepResult, StepState
 from smart_model_router_research.workflow.definition import Costs, Run, Step, StepInput, WorkflowError, owned, scope_of
 from smart_model_router_research.workflow.evaluation import ExpressionTypeError
 from smart_model_router_research.workflow.expressions import fill
@@ -84,11 +84,10 @@ class StepRunner:
         attempts are left, unless it is PERMANENT. Raises CancelledError when the task is cancelled, whatever the work
         makes of it; what it had paid by then is kept.
         """
-        key = given.input_hash
-        costs = FREE
-        result = PENDING
-        for attempt in range(1, step.attempts + 1):
-            if (known := await self.journal.begin(given.step, attempt, key)) is not None:
+        attempt, costs = 0, FREE
+        while True:
+            attempt += 1
+            if (known := await self.journal.begin(given.step, attempt, given.input_hash)) is not None:
                 return known
             began = _Attempt(self, given.step, step.timeout, limit)
             try:
@@ -99,17 +98,19 @@ class StepRunner:
             costs = began.costs if costs is FREE else costs + began.costs
             if not isinstance(outcome, _Failure):
                 result = StepResult(state=StepState.SUCCEEDED, outputs=outcome, attempts=attempt, costs=costs)
-                break
-            result = StepResult(state=StepState.FAILED, error=outcome.reason, attempts=attempt, costs=costs)
-            if outcome.permanent or attempt == step.attempts:
-                break
-            pause = self.dice.roll() * min(BACKOFF_CAP, BACKOFF_BASE * 2.0 ** min(attempt - 1, 32))
-            if self.clock.now() + pause >= limit:
-                break
+                return await self.journal.settle(given.step, result, given.input_hash)
+            pause = None if outcome.permanent or attempt == step.attempts else self._pause(attempt, limit)
+            if pause is None:
+                result = StepResult(state=StepState.FAILED, error=outcome.reason, attempts=attempt, costs=costs)
+                return await self.journal.settle(given.step, result, given.input_hash)
             data = {"attempt": attempt, "reason": outcome.reason, "pause": pause}
             await self.journal.record(RunEventKind.STEP_RETRYING, given.step, data)
             await self.clock.sleep(pause)
-        return await self.journal.settle(given.step, result, key)
+
+    def _pause(self, attempt: int, limit: float) -> float | None:
+        """Return the seconds until the next attempt, None when it would begin beyond the limit of the run."""
+        pause = self.dice.roll() * min(BACKOFF_CAP, BACKOFF_BASE * 2.0 ** (attempt - 1))
+        return None if self.clock.now() + pause >= limit else pause
 
     async def ask(self, step: Step, given: StepInput, limit: float = math.inf) -> StepResult:
         """Ask for the decision about an approval; returns that it is paused, or its result, which is kept.
@@ -135,7 +136,7 @@ class StepRunner:
 @dataclass(frozen=True, slots=True)
 class _Failure:
     reason: str
-    permanent: bool
+    permanent: bool = False
 
 
 class _Attempt:
@@ -163,8 +164,8 @@ class _Attempt:
             if not self._late:
                 return _Failure(f"{type(error).__name__}: {error}"[:_MAX_ERROR], isinstance(error, PERMANENT))
         if self._run_limit:
-            return _Failure("the time limit of the run came before its end", permanent=True)
-        return _Failure(f"time-out after {self._timeout:g} s", permanent=False)
+            return _Failure("the time limit of the run came before its end")
+        return _Failure(f"time-out after {self._timeout:g} s")
 
     async def _worked(self, work: Run, given: StepInput) -> object:
         """Return what the work put out. It has a task of its own, so that it changes no context but its own."""

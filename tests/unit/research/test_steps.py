@@ -7,13 +7,22 @@ import contextvars
 import json
 import math
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import pytest
 
 from smart_model_router.domain.errors import ConfigurationError, RequestRejected, RouterUnavailable
 from smart_model_router.testing import START, FakeDice, LoopClock, run_virtual
-from smart_model_router_research.engine import MemoryRunStore, NewRun, RunEvent, StaleLease, StepResult, StepState
+from smart_model_router_research.engine import (
+    Approval,
+    MemoryRunStore,
+    NewRun,
+    RunEvent,
+    StaleLease,
+    StepResult,
+    StepState,
+)
 from smart_model_router_research.engine.journal import RunJournal
 from smart_model_router_research.engine.steps import MAX_OUTPUTS, StepRunner, checked, step_input
 from smart_model_router_research.workflow import Costs, ExpressionTypeError, Step, StepInput
@@ -31,6 +40,7 @@ class Bench:
         self.limit = limit
         self.observers = observers
         self.journal: RunJournal
+        self.left: float | None = None
 
     async def run(self, step: Step, given: StepInput | None = None) -> StepResult:
         """Run one step."""
@@ -147,6 +157,13 @@ def test_outputs_that_contain_themselves_are_refused() -> None:
             checked(outputs)
 
 
+def test_any_mapping_is_taken_as_outputs() -> None:
+    """Keys that are no texts are not."""
+    assert checked(MappingProxyType({"y": (1)})) == {"y": 1}
+    with pytest.raises(ValueError, match=r"^the outputs are no JSON: keys have to be texts, and sequences lists$"):
+        checked({1: 2})
+
+
 def test_outputs_up_to_the_limit_are_taken_and_owned() -> None:
     """A later change that the step makes to its own copy changes nothing."""
     mine: dict[str, Any] = {"y": ["x" * (MAX_OUTPUTS - 11)]}
@@ -168,6 +185,13 @@ def test_an_error_is_tried_again_after_a_pause_that_the_dice_decide() -> None:
     assert [given.attempt for given in work.given] == [1, 2, 3, 4]
     assert len({given.idempotency_key for given in work.given}) == 1
     assert run_virtual(bench.events()) == [*(["step_started", "step_retrying"] * 3), "step_started", "step_settled"]
+    told = run_virtual(bench.store.events_since("r", 1))
+    assert {event.step for event in told} == {"s"}
+    assert [dict(event.data) for event in told[:3]] == [
+        {"attempt": 1},
+        {"attempt": 1, "reason": "RouterUnavailable: no", "pause": pytest.approx(0.125)},
+        {"attempt": 2},
+    ]
 
 
 def test_no_pause_is_longer_than_eight_seconds() -> None:
@@ -188,9 +212,13 @@ def test_a_step_has_one_attempt_unless_it_says_more() -> None:
 )
 def test_a_permanent_error_is_not_tried_again(error: Exception) -> None:
     """Another attempt would end in the same way."""
-    result = run(Bench(), Work(error, {}), attempts=3)
+    bench = Bench()
+    result = run(bench, Work(error, {}), attempts=3)
     assert (result.state, result.attempts) == (StepState.FAILED, 1)
     assert result.error.startswith(f"{type(error).__name__}: ")
+    stored = run_virtual(bench.store.load("r")).steps
+    key = step_input(Step("s"), "s", "r", "h", {}, {}).input_hash
+    assert {name: (step.result, step.input_hash) for name, step in stored.items()} == {"s": (result, key)}
 
 
 def test_the_text_of_an_error_is_cut() -> None:
@@ -243,6 +271,12 @@ def test_the_limit_of_the_run_ends_a_step_for_good() -> None:
     work = Work(RuntimeError("no"), {})
     assert run(Bench(0.9, limit=START + 0.2), work, attempts=2).error == "RuntimeError: no"
     assert len(work.given) == 1
+    for pause, attempts in ((0.125, 1), (0.1249, 2)):  # nothing can be done at the limit itself
+        limit = START + 0.125
+        work = Work(RuntimeError("no"), {})
+        assert run(Bench(pause / 0.25, limit=limit), work, attempts=2).attempts == attempts
+    result = run(Bench(limit=START + 5.0), Work(60.0, {}), attempts=2, timeout=5.0)
+    assert result.error == "the time limit of the run came before its end"
 
 
 # ------------------------------------------------------------------------------------------------ cancellation
@@ -315,13 +349,23 @@ def test_what_a_step_pays_is_kept_also_for_attempts_that_failed() -> None:
     bench = Bench(0.0)
     spent: list[Costs] = []
 
-    async def work(step: StepInput) -> Mapping[str, Any]:
-        step.charge(Costs(tokens=5, calls=1))
-        spent.append(bench.journal.spent)
+    async def bad(step: StepInput) -> Mapping[str, Any]:
+        step.charge(Costs(calls=1))
         raise RuntimeError("no")
 
+    async def work(step: StepInput) -> Mapping[str, Any]:
+        step.charge(Costs(tokens=4, calls=1))
+        step.charge(Costs(tokens=1))
+        spent.append(bench.journal.spent)
+        if step.attempt == 1:
+            raise RuntimeError("no")
+        return {}
+
     result = run(bench, work, attempts=2)
-    assert result.costs == Costs(tokens=10, calls=2)
+    assert (result.state, result.costs) == (StepState.SUCCEEDED, Costs(tokens=10, calls=2))
+    failed = run(Bench(), bad)
+    assert (failed.state, failed.costs) == (StepState.FAILED, Costs(calls=1))
+    assert bench.journal.charged == {"s": Costs(tokens=10, calls=2)}
     assert spent == [Costs(tokens=5, calls=1), Costs(tokens=10, calls=2)]
     assert run_virtual(bench.store.load("r")).spent == Costs(tokens=10, calls=2)
 
@@ -358,6 +402,78 @@ def test_a_run_that_was_taken_over_is_no_failure_of_the_step() -> None:
     run_virtual(main())
 
 
+# ------------------------------------------------------------------------------------------------ decisions
+
+
+async def asked(bench: Bench, timeout: float | None, decision: Approval | None, wait: float = 0.0) -> StepResult:
+    """Ask twice about an approval; the decision comes in between, after so many seconds."""
+    await bench.store.create(new_run())
+    lease = await bench.store.lease("r", "one")
+    journal = RunJournal(bench.store, lease, spent=Costs())
+    runner = StepRunner(journal=journal, clock=LoopClock(), dice=bench.dice)
+    step = Step("s", kind="approval", message="Send?", timeout=timeout)
+    given = step_input(step, "s", "r", "h", {}, {})
+    assert await runner.ask(step, given, bench.limit) == StepResult(state=StepState.PAUSED)
+    (waiting,) = await bench.store.approvals("r")
+    assert waiting.message == "Send?"
+    bench.left = waiting.seconds_left
+    await asyncio.sleep(wait)
+    if decision is not None:
+        await bench.store.decide("r", decision)
+    result = await runner.ask(step, given, bench.limit)
+    stored = (await bench.store.load("r")).steps["s"]
+    assert result.state is StepState.PAUSED or (stored.result, stored.input_hash) == (result, given.input_hash)
+    return result
+
+
+@pytest.mark.parametrize(
+    ("decision", "outputs", "error"),
+    [
+        (Approval(payload=[1]), {"approved": True, "payload": [1]}, ""),
+        (Approval(approved=False), None, "rejected"),
+        (Approval(approved=False, payload="not yet"), None, "rejected: not yet"),
+        (Approval(approved=False, payload={"a": 1}), None, 'rejected: {"a": 1}'),
+        (Approval(approved=False, payload="x" * 5_000), None, "rejected: " + "x" * 1_990),
+    ],
+)
+def test_a_decision_settles_its_step(decision: Approval, outputs: Any, error: str) -> None:
+    """An approval has outputs, a rejection a reason, which is cut; it is one attempt."""
+    result = run_virtual(asked(Bench(), None, decision))
+    state = StepState.FAILED if outputs is None else StepState.SUCCEEDED
+    assert result == StepResult(state=state, outputs=outputs, error=error, attempts=1)
+
+
+@pytest.mark.parametrize(
+    ("timeout", "limit", "left"),
+    [(None, math.inf, None), (60.0, math.inf, 60.0), (60.0, START + 20, 20.0), (None, START + 20, 20.0)],
+)
+def test_a_decision_is_waited_for_within_both_limits(timeout: float | None, limit: float, left: float | None) -> None:
+    """That of the step and that of the run; without one it is waited for without end."""
+    bench = Bench(limit=limit)
+    result = run_virtual(asked(bench, timeout, None, wait=1e6 if left is None else left))
+    assert bench.left == left
+    late = StepResult(state=StepState.FAILED, error="rejected: no decision in time", attempts=1)
+    assert result == (StepResult(state=StepState.PAUSED) if left is None else late)
+
+
+def test_nothing_is_asked_for_longer_than_no_time() -> None:
+    """A run that is past its limit rejects at once."""
+
+    async def main() -> None:
+        bench = Bench(limit=START - 5)
+        await bench.store.create(new_run())
+        journal = RunJournal(bench.store, await bench.store.lease("r", "one"), spent=Costs())
+        runner = StepRunner(journal=journal, clock=LoopClock(), dice=bench.dice)
+        step = Step("s", kind="approval")
+        given = step_input(step, "s", "r", "h", {}, {})
+        assert (await runner.ask(step, given, bench.limit)).state is StepState.PAUSED
+        (event,) = await bench.store.events_since("r", 1)
+        assert event.data == {"message": ""}
+        assert (await runner.ask(step, given, bench.limit)).error == "rejected: no decision in time"
+
+    run_virtual(main())
+
+
 # ------------------------------------------------------------------------------------------------ what a step reads
 
 
@@ -366,14 +482,23 @@ def test_a_step_reads_copies_of_its_own() -> None:
     results = {"a": StepResult(state=StepState.SUCCEEDED, outputs={"y": [1]}), "b": StepResult(state=StepState.FAILED)}
     inputs = {"q": [2]}
     step = Step(
-        "s", needs=("a", "b"), inputs={"x": "${steps.a.outputs.y}", "t": "q ${inputs.q}"}, options={"o": "${1}"}
+        "s", needs=("a", "b"), inputs={"x": "${steps.a.outputs.y}", "t": "q ${inputs.q}"}, options={"o": "${inputs.q}"}
     )
     given = step_input(step, "s", "r", "h", inputs, results)
     assert given.inputs == {"x": [1], "t": "q [2]"}
-    assert (given.steps, given.options) == ({"a": {"y": [1]}, "b": None}, {"o": 1})
+    assert (given.steps, given.options) == ({"a": {"y": [1]}, "b": None}, {"o": [2]})
     given.inputs["x"].append(0)
+    given.options["o"].append(0)
     given.steps["a"]["y"].append(0)
     assert (inputs, results["a"].outputs) == ({"q": [2]}, {"y": [1]})
+
+
+def test_the_message_of_an_approval_is_an_option_of_it() -> None:
+    """With its references resolved, so that another question is another one."""
+    step = Step("s", kind="approval", message="Send ${inputs.q}?", options={"o": 1})
+    given = [step_input(step, "s", "r", "h", {"q": q}, {}) for q in (1, 2)]
+    assert given[0].options == {"o": 1, "message": "Send 1?"}
+    assert given[0].input_hash != given[1].input_hash
 
 
 def test_keys_and_hashes_differ_where_the_work_does() -> None:
