@@ -6,6 +6,7 @@ import json
 import math
 from collections import OrderedDict
 from datetime import date
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -548,6 +549,7 @@ def test_data_is_filled_in_its_depth() -> None:
     """Keys and what is no text stay; tuples are lists, as JSON has them."""
     data = {"a": ["${inputs.n}", {"b": "${inputs.text}!"}], "${inputs.n}": 1, "t": (1.5, None, True)}
     assert fill(data, SCOPE) == {"a": [3, {"b": "abc!"}], "${inputs.n}": 1, "t": [1.5, None, True]}
+    assert fill(MappingProxyType(data), SCOPE) == fill(data, SCOPE)
 
 
 def test_a_template_knows_its_expressions() -> None:

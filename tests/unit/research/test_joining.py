@@ -280,6 +280,27 @@ def test_the_state_of_a_run_follows_from_its_steps(results: list[StepResult], ex
     assert run_state(workflow, pending) == expected
 
 
+@pytest.mark.parametrize(
+    ("results", "expected"),
+    [
+        ({"s": SUCCEEDED, "s.a": SUCCEEDED, "b": UNMET}, RunState.COMPLETED),
+        ({"s": SUCCEEDED, "s.a": FAILED, "b": SUCCEEDED}, RunState.PARTIAL),
+        ({"s": SUCCEEDED, "s.a": UNPAID, "b": SUCCEEDED}, RunState.PARTIAL),
+        ({"s": SUCCEEDED, "s.a": UNMET, "b": UNMET}, RunState.PARTIAL),
+        ({"s": SUCCEEDED, "s.a": UNMET, "b": SUCCEEDED}, RunState.COMPLETED),
+        ({"s": FAILED, "b": SUCCEEDED}, RunState.PARTIAL),
+        ({"s": UNMET, "b": SUCCEEDED}, RunState.COMPLETED),
+        ({"s": UNPAID, "b": SUCCEEDED}, RunState.PARTIAL),
+        ({"s": PAUSED, "s.a": PAUSED, "b": SUCCEEDED}, RunState.PAUSED),
+    ],
+)
+def test_a_subgraph_is_what_ran_inside_of_it(results: dict[str, StepResult], expected: RunState) -> None:
+    """It counts itself only where it did not succeed; steps of one that did not begin count for nothing."""
+    inner = WorkflowDefinition("v", [Step("a", work)])
+    outer = Step("s", kind="workflow", workflow=inner, on_error="continue")
+    assert run_state(WorkflowDefinition("w", [outer, Step("b", work)]), results) is expected
+
+
 def test_a_failure_that_says_continue_makes_the_run_partial() -> None:
     """Also where every step failed like that; beside a failure of another it failed."""
     steps = [Step("a", work, on_error="continue"), Step("b", work)]
