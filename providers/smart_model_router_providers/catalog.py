@@ -175,7 +175,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         ),
         "openai_compatible": Kind(),  # few such servers have more than Chat: the configuration says so (`wires`)
         "local": Kind(
-            path="smart_model_router_providers.local:LocalProvider",
+            path="smart_model_router_providers.local.provider:LocalProvider",
             wires=("chat", "messages"),
             auth="none",
             bulkhead=1,

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from smart_model_router_providers.fault import FaultServer
+from tests.warm import warm
 
 KEY = "k-very-secret"
 SECONDS = 60.0
@@ -25,7 +26,9 @@ def program() -> str:
 
 
 class Smr:
-    """Runs `smr` in `folder`."""
+    """Runs `smr` in `folder`, in a fork of a process that has imported it unless `may_be_warm` is False."""
+
+    may_be_warm = True
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -37,8 +40,11 @@ class Smr:
     def __call__(
         self, *arguments: str | Path, stdin: str = "", seconds: float = SECONDS
     ) -> subprocess.CompletedProcess[str]:
+        argv = [self.program, *map(str, arguments)]
+        if self.may_be_warm and self._is_ordinary():
+            return warm("-W", "default").run(argv, cwd=self.folder, env=self.environment, stdin=stdin, seconds=seconds)
         return subprocess.run(
-            [self.program, *arguments],
+            argv,
             cwd=self.folder,
             env=self.environment,
             input=stdin,
@@ -47,6 +53,11 @@ class Smr:
             timeout=seconds,
             check=False,
         )
+
+    def _is_ordinary(self) -> bool:
+        """Whether the interpreter is ours, as it is here."""
+        changed = self.environment.items() ^ os.environ.items()
+        return "SMR_PROGRAM" not in os.environ and not any(name.startswith("PYTHON") for name, _ in changed)
 
     def start(self, *arguments: str | Path) -> subprocess.Popen[bytes]:
         """Begin, and leave it running."""

@@ -23,6 +23,7 @@ import pytest
 from smart_model_router_providers.fault import FaultServer
 from tests.e2e.command import program
 from tests.e2e.eventually import PATIENCE
+from tests.warm import Program, warm
 
 SECONDS = 30.0
 BRIEF = {"patience": {"minimum": "100ms", "stream": "100ms", "whole": "100ms"}}
@@ -54,7 +55,7 @@ class Served:
     """A running gateway."""
 
     base_url: str
-    process: subprocess.Popen[str]
+    process: Program | subprocess.Popen[bytes]
     file: Path
 
     @property
@@ -122,26 +123,29 @@ def served(
     file, log = folder / "smart-router.yaml", folder / "gateway.log"
     file.write_text(json.dumps({**config, **sections}), encoding="utf-8")
     with log.open("w", encoding="utf-8") as stderr:
-        process = subprocess.Popen(
-            [program(), "serve", "--config", str(file), "--port", "0", "--json", *arguments],
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-            stdin=subprocess.DEVNULL,
-            env={**os.environ, "PYTHONWARNINGS": "default"},
-            encoding="utf-8",
-        )
-    assert process.stdout is not None
+        argv = [program(), "serve", "--config", str(file), "--port", "0", "--json", *arguments]
+        env = {**os.environ, "PYTHONWARNINGS": "default"}
+        told, tell = os.pipe()
+        with Path(os.devnull).open("rb") as nothing:
+            process: Program | subprocess.Popen[bytes]
+            if "SMR_PROGRAM" in os.environ:
+                process = subprocess.Popen(argv, stdin=nothing, stdout=tell, stderr=stderr, env=env)
+            else:
+                streams = [nothing.fileno(), tell, stderr.fileno()]
+                process = warm("-W", "default").start(argv, streams, cwd=Path.cwd(), env=env)
+        os.close(tell)
+    stdout = os.fdopen(told, encoding="utf-8")
     try:
-        line = process.stdout.readline()
+        line = stdout.readline()
         assert line, log.read_text(encoding="utf-8")
         yield Served(json.loads(line)["base_url"], process, file)
     finally:
         process.terminate()
         process.wait(SECONDS)
-        process.stdout.close()
-        told = log.read_text(encoding="utf-8")
-        assert "Traceback" not in told, told
-        assert "Warning" not in told, told
+        stdout.close()
+        logged = log.read_text(encoding="utf-8")
+        assert "Traceback" not in logged, logged
+        assert "Warning" not in logged, logged
 
 
 def becomes(condition: Callable[[], bool]) -> bool:

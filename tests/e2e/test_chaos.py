@@ -95,7 +95,8 @@ def test_a_card_that_is_all_pass_exits_with_zero_and_nothing_left_the_machine() 
 @pytest.mark.parametrize("measure", MEASURES)
 def test_a_measure_switched_off_is_seen_on_the_card(measure: str) -> None:
     """The scenario that passes with all measures does not without this one."""
-    card = play_one(MEASURES[measure], {**FLEET, "resilience": {"measures": {measure: False}}})
+    resilience = {"measures": {measure: False}, "timeouts": {"total": "10s"}}  # what waits for nothing ends sooner
+    card = play_one(MEASURES[measure], {**FLEET, "resilience": resilience})
     assert card.results[0].verdict is not Verdict.PASS
 
 

@@ -24,7 +24,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "messages": {"messages": MESSAGES, "max_tokens": 9},
     "responses": {"input": "hello"},
 }
-IMPATIENT = {"x-router-criticality": "sheddable", "x-router-timeout": "2s"}
+IMPATIENT = {"x-router-criticality": "sheddable", "x-router-timeout": "20s"}
 STATUSES = {200, 400, 413, 429, 502, 503, 504, 529}
 """What may become of a lie; 500 would be a failure of ours."""
 
@@ -103,7 +103,7 @@ def ask(liar: Liar, client: httpx2.Client, asked: str, spoken: str, *, stream: b
     body = {**BODIES[asked], "model": spoken, "stream": stream}
     before = liar.asked
     try:
-        answer = client.post(PATHS[asked], json=body, headers=IMPATIENT, timeout=20)
+        answer = client.post(PATHS[asked], json=body, headers=IMPATIENT, timeout=60)
     except httpx2.RemoteProtocolError:
         assert stream  # one that fails after its head is aborted
         return

@@ -25,7 +25,7 @@ KEYS: dict[str, dict[str, Any]] = {
     "spender": {"key": "spender-secret-long-enough", "usd_per_day": 5},
     "operator": {"key": "admin-secret-long-enough", "admin": True},
 }
-TIMEOUTS = {"timeouts": {"connect": "1s"}}
+TIMEOUTS = {"timeouts": {"connect": "10s"}}
 
 
 def fleet(*upstreams: PassingUpstream, routes: Mapping[str, list[str]], **passthrough: Any) -> dict[str, Any]:

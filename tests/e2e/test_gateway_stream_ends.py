@@ -169,7 +169,7 @@ def test_a_failed_stream_has_no_clean_end(upstream: Upstream, gateway: Start, as
 
     One error event of the dialect (none in Responses, whose clients ask again after an abort), and then no last chunk.
     """
-    running = gateway()
+    running = gateway(gateway={"hold_head": 0.2})  # nothing of a call is told before it is whole
     for spoken in PATHS:
         upstream.said, upstream.later = FAULTS[fault](spoken)
         httpx2.post(running.base_url + "/api/targets/enable", json={"name": spoken})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import openai
 import pytest
 
 from smart_model_router.clients import OpenAI
-from tests.e2e.gateways import served
+from tests.e2e.gateways import Served, served
 from tests.e2e.stateful import Stateful, stateful
 from tests.e2e.test_kept_at_providers import client, health, native
 
@@ -30,13 +30,23 @@ def speaking(folder: Path, upstream: Stateful) -> dict[str, Any]:
     """A configuration by which it speaks Responses only: Chat is translated."""
     config = native(folder, upstream)
     config["providers"][upstream.name]["wires"] = ["responses"]
-    return config
+    return {**config, "routing": {"attempts": 1}}
+
+
+@pytest.fixture(scope="module")
+def lone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Stateful, Served]]:
+    """An account and the gateway before it, for every status: a failing operation changes nothing."""
+    folder = tmp_path_factory.mktemp("lone")
+    with stateful("a") as upstream, served(speaking(folder, upstream), folder) as gateway:
+        yield upstream, gateway
 
 
 @pytest.mark.parametrize("status", [404, 405, 501, 401, 403, 500, 503, 0])
-def test_a_failing_operation_changes_nothing_for_answers(status: int, tmp_path: Path) -> None:
+def test_a_failing_operation_changes_nothing_for_answers(status: int, lone: tuple[Stateful, Served]) -> None:
     """An absent operation is a 404, another failure a 4xx or 5xx; the target stays closed and answers at once."""
-    with stateful("a") as upstream, served(speaking(tmp_path, upstream), tmp_path) as gateway, client(gateway) as one:
+    upstream, gateway = lone
+    upstream.lacks = None
+    with client(gateway) as one:
         made = one.responses.create(model="smart", input="1")
         upstream.lacks = status
         before = health(gateway)["targets"]

@@ -21,7 +21,8 @@ import pytest_asyncio
 from smart_model_router.domain.outcome import EventKind, Failure, FailureClass, Outcome, StreamEvent, Success
 from smart_model_router.domain.ports import ProviderCall, ProviderStream
 from smart_model_router.domain.request import Dialect
-from smart_model_router_providers.local import LocalProvider, install
+from smart_model_router_providers.local import install
+from smart_model_router_providers.local.provider import LocalProvider
 
 pytestmark = pytest.mark.alone
 reads_proc = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
@@ -34,7 +35,7 @@ INTERRUPTED_SECONDS = 15.0
 
 STARTS_THE_MODEL = """
 import asyncio, os, time
-from smart_model_router_providers.local import LocalProvider
+from smart_model_router_providers.local.provider import LocalProvider
 
 provider = LocalProvider(start_timeout=100)
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -19,6 +18,7 @@ import pytest
 
 from smart_model_router_providers.fault import FaultServer
 from tests.meta.repository import documents, relative
+from tests.warm import warm
 
 FENCE = re.compile(r"^```(?P<language>\w+) *(?P<info>[^\n]*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 PLACEHOLDER = "127.0.0.1:9001"
@@ -57,29 +57,16 @@ def blocks_in(text: str, name: str) -> list[Block]:
 BLOCKS = [block for path in documents() for block in blocks_in(path.read_text("utf-8"), relative(path))]
 
 
-async def run(block: Block, folder: Path) -> tuple[int | None, str]:
+async def run(block: Block, folder: Path) -> tuple[int, str]:
     """Run a block in `folder` as a program without any provider's key; return its exit code and output."""
     async with FaultServer(seed=1) as server:
         real = urlsplit(server.base_url).netloc
         for name, text in (*block.files, ("snippet.py", block.code)):
             (folder / name).write_text(text.replace(PLACEHOLDER, real), encoding="utf-8")
-        program = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-W",
-            "error",
-            "snippet.py",
-            cwd=folder,
-            env={key: value for key, value in os.environ.items() if not key.endswith("_API_KEY")},
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-        )
-        try:
-            output, _ = await asyncio.wait_for(program.communicate(), SECONDS)
-        finally:
-            if program.returncode is None:
-                program.kill()
-                await program.wait()
-        return program.returncode, output.decode()
+        env = {key: value for key, value in os.environ.items() if not key.endswith("_API_KEY")}
+        interpreter = warm("-W", "error")
+        done = await asyncio.to_thread(interpreter.run, ["snippet.py"], cwd=folder, env=env, seconds=SECONDS)
+        return done.returncode, done.stdout + done.stderr
 
 
 @pytest.mark.loopback

@@ -7,6 +7,5 @@ from smart_model_router_providers.local.model_file import (
     is_ready,
     model_path,
 )
-from smart_model_router_providers.local.provider import LocalProvider
 
-__all__ = ["LocalInstallError", "LocalProvider", "Readiness", "install", "is_ready", "model_path"]
+__all__ = ["LocalInstallError", "Readiness", "install", "is_ready", "model_path"]

@@ -14,9 +14,8 @@ import pytest
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.domain.outcome import Failure, FailureClass, Outcome, Wait
 from smart_model_router.domain.ports import Provider, ProviderCall
-from smart_model_router_providers.local import LocalProvider
 from smart_model_router_providers.local import process as process_module
-from smart_model_router_providers.local.provider import rest_seconds
+from smart_model_router_providers.local.provider import LocalProvider, rest_seconds
 
 NO_MODEL = Path("there-is-no-such-model.gguf")
 
