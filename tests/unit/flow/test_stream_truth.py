@@ -1,12 +1,13 @@
-"""Never called whole: what a client is told of upstreams that lie, over thousands of seeds.
+"""Never called whole: what a client is told of upstreams that lie, over a thousand seeds.
 
 `complete` is true only if every content byte of the stream that finished was delivered, in order, once (less the
-repetition that the report names), and nothing of a broken one but the prefix in `recoveries`.
+repetition that the report names), and nothing of a broken one but the prefix in `recoveries`. Every break below is found within 400 seeds; `make nightly` plays 20,000 (SMR_STREAM_SEEDS).
 """
 
 from __future__ import annotations
 
 import json
+import os
 import random
 from itertools import product
 
@@ -24,7 +25,7 @@ from tests.lies.answers import Block, content_of, frames_of
 from tests.lies.judging import DIALECTS, POLICIES, Case, violations, violations_of
 from tests.lies.lying import LIES
 
-SEEDS = 5_000
+SEEDS = int(os.environ.get("SMR_STREAM_SEEDS", "1000"))
 BATCH = 250
 ANSWER = (Block("thinking", ("hm", " so")), Block("text", ("one ", "twö ", "three")), Block("call", ("{}",), "wipe"))
 
