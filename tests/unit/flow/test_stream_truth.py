@@ -1,7 +1,8 @@
 """Never called whole: what a client is told of upstreams that lie, over a thousand seeds.
 
 `complete` is true only if every content byte of the stream that finished was delivered, in order, once (less the
-repetition that the report names), and nothing of a broken one but the prefix in `recoveries`. Every break below is found within 400 seeds; `make nightly` plays 20,000 (SMR_STREAM_SEEDS).
+repetition that the report names), and nothing of a broken one but the prefix in `recoveries`. Every
+break below is found within 400 seeds; `make nightly` plays 20,000 (SMR_STREAM_SEEDS).
 """
 
 from __future__ import annotations
