@@ -37,12 +37,13 @@ from smart_model_router_research.workflow import (
     WorkflowInput,
 )
 from tests.conformance.engine_harness import Trace, digest, passing, states
+from tests.conformance.engine_hazards import HazardContract
 from tests.conformance.engine_pitfalls import PitfallContract
 from tests.conformance.engine_runs import RunContract
 from tests.conformance.engine_subgraphs import SubgraphContract
 
 
-class EngineContract(RunContract, SubgraphContract, PitfallContract):
+class EngineContract(RunContract, SubgraphContract, PitfallContract, HazardContract):
     """The promises. A subclass named Test… makes pytest run them."""
 
     # -------------------------------------------------------------------------------------------- C1, C9

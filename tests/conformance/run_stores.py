@@ -201,6 +201,15 @@ class RunStoreContract(ABC):
         assert (await one.lease("r", "one")).cancel_asked
         assert await self.kinds(one) == ["run_started", "cancel_asked"]
 
+    @pytest.mark.asyncio
+    async def test_a_run_that_has_ended_is_not_asked_to_cancel(self) -> None:
+        """Its end stays its last event."""
+        store = self.process()
+        await store.end(await self.begun(store), RunState.COMPLETED, {}, "")
+        await self.process().ask_cancel("r")
+        assert not (await store.lease("r", "one")).cancel_asked
+        assert await self.kinds(store, 1) == ["run_ended"]
+
     # -------------------------------------------------------------------------------------------- steps
 
     @pytest.mark.asyncio
@@ -345,6 +354,16 @@ class RunStoreContract(ABC):
         run = await self.process().load("r")
         assert (run.state, run.outputs, run.reason) == (RunState.PARTIAL, {"y": None}, "because")
 
+    @pytest.mark.asyncio
+    async def test_texts_with_half_a_character_are_kept_readable(self) -> None:
+        """A file of UTF-8 has no place for a lone surrogate, and the end of a run must find one."""
+        store = self.process()
+        lease = await self.begun(store)
+        assert await store.ask(lease, "a", "Send \ud83d?", None) is None
+        assert [each.message for each in await store.approvals("r")] == [r"Send \ud83d?"]
+        await store.end(lease, RunState.FAILED, {}, "caf\udce9 é")
+        assert (await self.process().load("r")).reason == r"caf\udce9 é"
+
     # -------------------------------------------------------------------------------------------- events
 
     @pytest.mark.asyncio
@@ -378,7 +397,7 @@ class RunStoreContract(ABC):
         assert asked.seconds_left == pytest.approx(20.0)
         assert await other.decide("r", Approval(payload={"to": ["x"]})) == "a"
         assert await other.approvals("r") == []
-        with pytest.raises(ConfigurationError, match="none is"):
+        with pytest.raises(ConfigurationError, match="none is; decided, or out of time: a: resume without a decision"):
             await other.decide("r", Approval())
         self.time += 60
         assert await store.ask(lease, "a", "Send it?", 60.0) == Approval(payload={"to": ["x"]}, step="a")
@@ -392,7 +411,7 @@ class RunStoreContract(ABC):
         assert await store.ask(lease, "a", "?", 60.0) is None
         self.time += 60
         assert await store.approvals("r") == []
-        with pytest.raises(ConfigurationError, match="none is"):
+        with pytest.raises(ConfigurationError, match="none is; decided, or out of time: a: resume without a decision"):
             await store.decide("r", Approval())
         assert await store.ask(lease, "a", "?", 60.0) == late_decision("a")
 

@@ -38,6 +38,10 @@ def forked(old: StoredRun, ref: CheckpointRef, workflow: WorkflowDefinition, new
     same = {name for name, found in old.step_hashes.items() if workflow.step_hashes.get(name) == found}
     fork = _Fork(new, rows, {name: _replaced(rows[name], name, each) for name, each in outputs.items()})
     fork.keep(workflow, new.inputs, "", same)
+    for name in outputs:
+        if name not in fork.kept:
+            expected = "a step is needed whose subgraph does not run anew: something that this reads was changed, too"
+            raise ConfigurationError(f"outputs.{name}", name, expected)
     return replace(new, forked_from=ref, settled=fork.kept)
 
 

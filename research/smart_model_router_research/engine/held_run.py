@@ -14,7 +14,16 @@ from smart_model_router_research.engine.joining import CANCELLED, consider
 from smart_model_router_research.engine.journal import RunJournal
 from smart_model_router_research.engine.protocol import ExecutionContext, ExecutionResult, RunEventKind
 from smart_model_router_research.engine.results import execution_result, subgraph_result
-from smart_model_router_research.engine.states import FREE, PENDING, RunState, SkipReason, StepResult, StepState, moved
+from smart_model_router_research.engine.states import (
+    FREE,
+    OPEN,
+    PENDING,
+    RunState,
+    SkipReason,
+    StepResult,
+    StepState,
+    moved,
+)
 from smart_model_router_research.engine.steps import StepRunner, step_input
 from smart_model_router_research.engine.store_port import (
     RunBusy,
@@ -32,9 +41,6 @@ from smart_model_router_research.workflow.definition import (
     WorkflowError,
 )
 from smart_model_router_research.workflow.evaluation import ExpressionTypeError
-
-OPEN = (RunState.RUNNING, RunState.PAUSED)
-"""The states of a run that can go on."""
 
 
 @dataclass(slots=True, eq=False)
@@ -95,7 +101,8 @@ class HeldRun:
         self._runner = StepRunner(
             journal=self.journal, clock=context.clock, dice=context.dice, services=context.services
         )
-        left = was.seconds_left if self._known else None
+        fresh = not self._known and context.deadline < math.inf  # the instant as it was given, not as it was kept
+        left = None if fresh else was.seconds_left
         deadline = min(context.deadline, math.inf if left is None else self._clock.now() + left)
         self.root = GraphState(workflow, was.inputs, limit=deadline, results=self.results)
         self.ended = None if was.state in OPEN else self._result()
@@ -121,6 +128,8 @@ class HeldRun:
             await self.journal.record(RunEventKind.ENGINE_SELECTED, data=selected)
         if not self._cancelled.is_set():
             await self._driven(drive)
+            if self._result().status is RunState.PAUSED:  # a pause has no heartbeat that hears of a cancellation
+                await self._renew()
         if self._cancelled.is_set():
             await self._cancel_rest()
         result = self._result()
@@ -148,15 +157,19 @@ class HeldRun:
     async def _heartbeat(self) -> None:
         while True:
             await self._clock.sleep(self._context.heartbeat)
-            try:
-                lease = await self.store.lease(self._lease.run_id, self._lease.owner, self._lease.seconds)
-            except RunBusy:
-                raise StaleLease(self._lease.run_id, self._lease.fence) from None
-            if lease.fence != self._lease.fence:
-                raise StaleLease(self._lease.run_id, self._lease.fence)
-            if lease.cancel_asked:
-                self.cancel()
+            await self._renew()
             self.on_beat()
+
+    async def _renew(self) -> None:
+        """Renew the lease, and cancel the run when that was asked for. Raises StaleLease."""
+        try:
+            lease = await self.store.lease(self._lease.run_id, self._lease.owner, self._lease.seconds)
+        except RunBusy:
+            raise StaleLease(self._lease.run_id, self._lease.fence) from None
+        if lease.fence != self._lease.fence:
+            raise StaleLease(self._lease.run_id, self._lease.fence)
+        if lease.cancel_asked:
+            self.cancel()
 
     async def _cancel_rest(self) -> None:
         """Cancel what has not settled: the steps of the workflow, and those of subgraphs that began, these first."""

@@ -17,7 +17,7 @@ from smart_model_router_research.engine.protocol import (
     RunEvent,
     RunEventKind,
 )
-from smart_model_router_research.engine.states import FREE, RunState, StepResult, StepState
+from smart_model_router_research.engine.states import FREE, OPEN, RunState, StepResult, StepState
 from smart_model_router_research.engine.store_port import (
     NewRun,
     PendingApproval,
@@ -36,6 +36,7 @@ from smart_model_router_research.engine.store_rules import (
     granted,
     json_text,
     late_decision,
+    readable,
 )
 from smart_model_router_research.workflow.definition import Costs
 
@@ -144,6 +145,7 @@ class MemoryRunStore:
     async def end(self, lease: RunLease, state: RunState, outputs: Mapping[str, Any], reason: str) -> RunEvent:
         """Keep the end of a run, or its pause."""
         row = self._held(lease)
+        reason = readable(reason)
         row.outputs, row.state, row.reason = json_text(outputs), state, reason
         kind = RunEventKind.RUN_PAUSED if state is RunState.PAUSED else RunEventKind.RUN_ENDED
         self._add(row, kind, "", {"state": state, "reason": reason})
@@ -188,6 +190,7 @@ class MemoryRunStore:
                 return late_decision(step)
             return asked.decision
         until = None if seconds is None else self._now() + seconds
+        message = readable(message)
         row.approvals[step] = _Asked(message, self._wall(), until)
         row.steps.setdefault(step, _Step(json_text(StepResult(state=StepState.RUNNING).as_json()), ""))
         row.steps[step].change(StepState.PAUSED)
@@ -200,7 +203,7 @@ class MemoryRunStore:
         Raises RunNotFound, and ConfigurationError when no such step is paused, or several are and it names none.
         """
         row = self._found(run_id)
-        step = decided_step(run_id, approval, self._waiting(row))
+        step = decided_step(run_id, approval, self._waiting(row), row.approvals)
         payload = json.loads(json_text(approval.payload))
         row.approvals[step].decision = replace(approval, step=step, payload=payload)
         return step
@@ -208,7 +211,7 @@ class MemoryRunStore:
     async def ask_cancel(self, run_id: str) -> None:
         """Ask the holder of a run to cancel it: its next lease says so. Raises RunNotFound."""
         row = self._found(run_id)
-        if not row.cancel_asked:
+        if not row.cancel_asked and row.state in OPEN:
             row.cancel_asked = True
             self._add(row, RunEventKind.CANCEL_ASKED, "", {})
 

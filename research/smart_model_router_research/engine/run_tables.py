@@ -12,7 +12,7 @@ from typing import Any
 from smart_model_router.domain.shared_state import ClockReading, Deadline, remaining
 from smart_model_router_research.engine.processes import started_at, this_process
 from smart_model_router_research.engine.protocol import Approval, CheckpointRef, RunEvent, RunEventKind
-from smart_model_router_research.engine.states import RunState, StepResult, StepState
+from smart_model_router_research.engine.states import OPEN, RunState, StepResult, StepState
 from smart_model_router_research.engine.store_port import (
     NewRun,
     PendingApproval,
@@ -34,6 +34,7 @@ from smart_model_router_research.engine.store_rules import (
     is_gone,
     json_text,
     late_decision,
+    readable,
 )
 from smart_model_router_research.workflow.definition import Costs
 
@@ -160,9 +161,10 @@ class RunTables:
         self._execute("UPDATE runs SET owner = '' WHERE id = ? AND fence = ?", (lease.run_id, lease.fence))
 
     def ask_cancel(self, run_id: str) -> None:
-        """Ask the holder of a run to cancel it."""
+        """Ask the holder of a run to cancel it; one that has ended stays as it is."""
         self._known(run_id)
-        if self._execute("UPDATE runs SET cancel_asked = 1 WHERE id = ? AND NOT cancel_asked", (run_id,)).rowcount:
+        open_run = "UPDATE runs SET cancel_asked = 1 WHERE id = ? AND NOT cancel_asked AND state IN (?, ?)"
+        if self._execute(open_run, (run_id, *sorted(OPEN))).rowcount:
             self._add(run_id, RunEventKind.CANCEL_ASKED, "", "{}")
 
     # ------------------------------------------------------------------------------------------------ steps
@@ -219,6 +221,7 @@ class RunTables:
     def end(self, lease: RunLease, state: RunState, outputs: str, reason: str) -> RunEvent:
         """Keep the end of a run, or its pause; `outputs` are JSON text."""
         self._held(lease)
+        reason = readable(reason)
         change = "UPDATE runs SET state = ?, outputs = ?, reason = ? WHERE id = ?"
         self._execute(change, (state, outputs, reason, lease.run_id))
         kind = RunEventKind.RUN_PAUSED if state is RunState.PAUSED else RunEventKind.RUN_ENDED
@@ -274,6 +277,7 @@ class RunTables:
                 if found[1] is not None:
                     return Approval(step=step, **json.loads(found[1]))
                 return late_decision(step) if self._left(found[0]) == 0.0 else None
+        message = readable(message)
         self._execute(
             "INSERT INTO approvals (run, step, message, asked_at, until) VALUES (?, ?, ?, ?, ?)",
             (run_id, step, message, self._here.wall, self._after(seconds)),
@@ -289,7 +293,8 @@ class RunTables:
 
     def decide(self, run_id: str, approval: Approval, decision: str) -> str:
         """Keep a decision, JSON text of all but its step; returns the step."""
-        step = decided_step(run_id, approval, [waiting.step for waiting in self.approvals(run_id)])
+        asked = [step for (step,) in self._execute("SELECT step FROM approvals WHERE run = ?", (run_id,))]
+        step = decided_step(run_id, approval, [waiting.step for waiting in self.approvals(run_id)], asked)
         self._execute("UPDATE approvals SET decision = ? WHERE run = ? AND step = ?", (decision, run_id, step))
         return step
 

@@ -75,6 +75,10 @@ class RunState(StrEnum):
     CANCELLED = "cancelled"
 
 
+OPEN = frozenset({RunState.RUNNING, RunState.PAUSED})
+"""The states of a run that can go on."""
+
+
 class IllegalMove(RuntimeError):
     """An engine has a bug: it moved a step to a state that may not follow."""
 

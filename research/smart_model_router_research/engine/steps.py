@@ -16,7 +16,16 @@ from smart_model_router_research.engine.joining import Results, outputs_of
 from smart_model_router_research.engine.journal import RunJournal
 from smart_model_router_research.engine.protocol import RunEventKind
 from smart_model_router_research.engine.states import FREE, StepResult, StepState
-from smart_model_router_research.workflow.definition import Costs, Run, Step, StepInput, WorkflowError, owned, scope_of
+from smart_model_router_research.workflow.definition import (
+    COSTS,
+    Costs,
+    Run,
+    Step,
+    StepInput,
+    WorkflowError,
+    owned,
+    scope_of,
+)
 from smart_model_router_research.workflow.evaluation import ExpressionTypeError
 from smart_model_router_research.workflow.expressions import fill
 
@@ -162,7 +171,7 @@ class _Attempt:
             return checked(await self._worked(work, given))
         except Exception as error:  # noqa: BLE001 - the code of a step raises what it likes
             if not self._late:
-                return _Failure(f"{type(error).__name__}: {error}"[:_MAX_ERROR], isinstance(error, PERMANENT))
+                return _Failure(described(error), isinstance(error, PERMANENT))
         if self._run_limit:
             return _Failure("the time limit of the run came before its end")
         return _Failure(f"time-out after {self._timeout:g} s")
@@ -174,7 +183,12 @@ class _Attempt:
         cancelling = me.cancelling()
 
         async def go() -> object:
-            return await work(given)
+            try:
+                return await work(given)
+            except (Exception, asyncio.CancelledError, KeyboardInterrupt):
+                raise
+            except BaseException as error:  # sys.exit(), a panic of an extension: not the end of the process
+                raise RuntimeError(described(error)) from error
 
         task = asyncio.create_task(go())
         timer = None if self._until == math.inf else self._runner.clock.call_at(self._until, lambda: self._expire(task))
@@ -196,8 +210,19 @@ class _Attempt:
         task.cancel()
 
     def _charge(self, costs: Costs) -> None:
+        for name in COSTS:
+            if not 0 <= (value := getattr(costs, name)) < math.inf:
+                raise ConfigurationError(f"charge.{name}", value, "a number of at least 0 is needed")
         self.costs += costs
         self._runner.journal.charge(self._name, costs)
+
+
+def described(error: BaseException) -> str:
+    """Return an error in words, also one that cannot be made to text."""
+    try:
+        return f"{type(error).__name__}: {error}"[:_MAX_ERROR]
+    except Exception:  # noqa: BLE001 - the class of an error is the code of a step, too
+        return type(error).__name__
 
 
 def checked(outputs: object) -> dict[str, Any]:

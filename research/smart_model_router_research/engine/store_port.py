@@ -250,7 +250,10 @@ class RunStore(Protocol):
         ...
 
     async def ask_cancel(self, run_id: str) -> None:
-        """Ask the holder of a run to cancel it: its next lease says so. Raises RunNotFound."""
+        """Ask the holder of a run to cancel it: its next lease says so. One that has ended stays as it is.
+
+        Raises RunNotFound.
+        """
         ...
 
     async def aclose(self) -> None:

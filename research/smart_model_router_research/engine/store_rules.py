@@ -57,14 +57,24 @@ def granted(run_id: str, held_by: str, seconds_left: float, *, own: bool, gone: 
     return True
 
 
-def decided_step(run_id: str, approval: Approval, waiting: Iterable[str]) -> str:
-    """Return the step that a decision is about; `waiting` are those that are paused. Raises ConfigurationError."""
+def decided_step(run_id: str, approval: Approval, waiting: Iterable[str], asked: Iterable[str] = ()) -> str:
+    """Return the step that a decision is about. Raises ConfigurationError.
+
+    `waiting` are those that are paused, `asked` also those whose decision the run has not read yet, or that is late.
+    """
     paused = list(waiting)
     named = paused if approval.step is None else [step for step in paused if step == approval.step]
     if len(named) != 1:
-        expected = f"a step of run {run_id} that is paused is needed: {', '.join(paused) or 'none is'}"
+        decided = sorted(set(asked) - set(paused))
+        over = f"; decided, or out of time: {', '.join(decided)}: resume without a decision" if decided else ""
+        expected = f"a step of run {run_id} that is paused is needed: {', '.join(paused) or 'none is'}{over}"
         raise ConfigurationError("approval.step", approval.step, expected)
     return named[0]
+
+
+def readable(text: str) -> str:
+    """Return a text that a file can hold: halves of surrogate pairs (file names, cut emojis) are escaped."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def late_decision(step: str) -> Approval:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import math
 import os
@@ -15,7 +16,7 @@ from typing import ClassVar
 
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router_research.engine.forking import forked
-from smart_model_router_research.engine.held_run import OPEN, HeldRun
+from smart_model_router_research.engine.held_run import HeldRun
 from smart_model_router_research.engine.joining import CANCELLED
 from smart_model_router_research.engine.memory_store import MemoryRunStore
 from smart_model_router_research.engine.protocol import (
@@ -30,7 +31,7 @@ from smart_model_router_research.engine.protocol import (
     RunStatus,
     required_capabilities,
 )
-from smart_model_router_research.engine.states import RunState
+from smart_model_router_research.engine.states import OPEN, RunState
 from smart_model_router_research.engine.store_port import (
     NewRun,
     RunBusy,
@@ -39,7 +40,7 @@ from smart_model_router_research.engine.store_port import (
     StoredRun,
     WorkflowChanged,
 )
-from smart_model_router_research.engine.store_rules import differing_steps
+from smart_model_router_research.engine.store_rules import differing_steps, json_text
 from smart_model_router_research.workflow.definition import WorkflowDefinition
 
 POLL_SECONDS = 0.5
@@ -72,10 +73,11 @@ class StoredEngine(ABC):
     # -------------------------------------------------------------------------------------------- to run
 
     async def execute(self, workflow: WorkflowDefinition, context: ExecutionContext) -> ExecutionResult:
-        """Run a workflow to its end or to a pause; a run that is known goes on with the inputs that it began with.
+        """Run a workflow to its end or to a pause; a run that is known goes on.
 
-        Raises ConfigurationError when the workflow needs a capability that this engine has not, WorkflowError for
-        inputs that are wrong, WorkflowChanged, RunBusy, StaleLease and StoreUnavailable.
+        Raises ConfigurationError when the workflow needs a capability that this engine has not, or a run that is known
+        began with other inputs, WorkflowError for inputs that are wrong, WorkflowChanged, RunBusy, StaleLease and
+        StoreUnavailable.
         """
         return await self._run(workflow, context, self._new(workflow, context))
 
@@ -131,7 +133,10 @@ class StoredEngine(ABC):
         self, workflow: WorkflowDefinition, context: ExecutionContext, new: NewRun, payload: Approval | None = None
     ) -> ExecutionResult:
         store = self._store_for(context)
-        await store.create(new)
+        known = await store.create(new)
+        if known.inputs != json.loads(json_text(new.inputs)):
+            expected = f"those that run {new.run_id} began with, {dict(known.inputs)}, or another id are needed"
+            raise ConfigurationError("inputs", dict(new.inputs), expected)
         lease = await store.lease(context.run_id, _owner(), context.lease)
         run = None
         try:
@@ -223,7 +228,8 @@ class StoredEngine(ABC):
                 events = await store.events_since(context.run_id, after)
                 for event in events:
                     yield event
-                    after, over = event.seq, event.kind in _OVER
+                    after = event.seq
+                    over = event.kind in _OVER or (over and event.kind is RunEventKind.CANCEL_ASKED)
                 if events:
                     continue
                 if over:
@@ -269,6 +275,8 @@ async def _cancel_unheld(store: RunStore, run_id: str) -> None:
         return
     try:
         run = await store.load(run_id)
+        if run.state not in OPEN:  # its holder came to the end before this took the lease
+            return
         begun = sorted(run.steps, key=lambda name: -name.count("."))  # a subgraph's steps before what it is
         for name in dict.fromkeys([*begun, *run.step_hashes]):
             if name not in run.steps or run.steps[name].number is None:

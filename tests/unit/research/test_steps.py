@@ -131,6 +131,47 @@ def test_outputs_that_are_no_json_or_too_large_fail_the_step_at_once(outputs: An
     assert reason in result.error
 
 
+class Wordless(Exception):
+    """An error that cannot be made to text."""
+
+    def __str__(self) -> str:
+        raise ValueError("no words")
+
+
+class Panic(BaseException):
+    """An error as extensions raise it, beside all that `except Exception` catches."""
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (Wordless(), "Wordless"),
+        (Panic("at line 3"), "RuntimeError: Panic: at line 3"),
+        (SystemExit(0), "RuntimeError: SystemExit: 0"),
+    ],
+)
+def test_whatever_a_step_raises_fails_the_step_alone(error: BaseException, told: str) -> None:
+    """Not the run, and not the process."""
+    result = run(Bench(), Work(error))
+    assert (result.state, result.error) == (StepState.FAILED, told)
+
+
+@pytest.mark.parametrize("wrong", [-1.0, math.nan, math.inf])
+def test_a_charge_that_is_no_cost_fails_the_step(wrong: float) -> None:
+    """It would give a budget back, or make it one without end; nothing of it is counted."""
+
+    async def work(step: StepInput) -> Mapping[str, Any]:
+        step.charge(Costs(calls=1))
+        step.charge(Costs(calls=1, usd=wrong))
+        return {}
+
+    bench = Bench()
+    result = run(bench, work, attempts=2)
+    assert (result.state, result.attempts, result.costs) == (StepState.FAILED, 1, Costs(calls=1))
+    assert f"charge.usd: {wrong} - a number of at least 0 is needed" in result.error
+    assert bench.journal.spent == Costs(calls=1)
+
+
 def test_outputs_that_the_run_has_no_room_for_fail_the_step() -> None:
     """The run goes on, and the error says what to do."""
 

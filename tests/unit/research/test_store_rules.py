@@ -78,6 +78,8 @@ def test_a_decision_is_about_the_step_that_it_names_or_the_only_one() -> None:
             decided_step("r", Approval(step=step), waiting)
         assert (error.value.key, error.value.value) == ("approval.step", step)
         assert error.value.expected == f"a step of run r that is paused is needed: {said}"
+    with pytest.raises(ConfigurationError, match=r"needed: b; decided, or out of time: a, c: resume"):
+        decided_step("r", Approval(step="a"), ["b"], ["c", "b", "a"])
 
 
 def test_a_decision_that_is_late_is_a_rejection_that_says_so() -> None:
