@@ -83,7 +83,6 @@ nightly: setup  ## ten times the examples of every property, a thousand seeds th
 	SMR_HYPOTHESIS_PROFILE=nightly $(BIN)/pytest -n auto --dist worksteal --timeout 1800 -m hypothesis tests/unit tests/property tests/e2e
 	SMR_KILL_POINTS=100 $(BIN)/pytest --timeout 1800 tests/e2e/test_run_processes.py -k kill_9
 	SMR_FUZZ_CASES=200000 $(BIN)/pytest --timeout 7200 tests/unit/gateway/test_seeded_fuzz.py
-	SMR_STREAM_SEEDS=20000 $(BIN)/pytest -n auto --dist worksteal tests/unit/flow/test_stream_truth.py
 	$(BIN)/python -m tools.nightly
 
 mutants: setup  ## breaks the pure code in thousands of ways; its tests must notice (about an hour)

@@ -7,10 +7,11 @@ from inspect import signature
 
 import pytest
 
-from smart_model_router.cli import app, commands
+from smart_model_router.cli import app, commands, workflow_commands
 from smart_model_router.cli.command import Command
 
-COMMANDS = [one for module in (app, commands) for one in vars(module).values() if getattr(one, "performed_by", "")]
+MODULES = (app, commands, workflow_commands)
+COMMANDS = [one for module in MODULES for one in vars(module).values() if getattr(one, "performed_by", "")]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

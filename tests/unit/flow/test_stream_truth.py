@@ -1,14 +1,12 @@
-"""Never called whole: what a client is told of upstreams that lie, over a thousand seeds.
+"""Never called whole: what a client is told of upstreams that lie, over thousands of seeds.
 
 `complete` is true only if every content byte of the stream that finished was delivered, in order, once (less the
-repetition that the report names), and nothing of a broken one but the prefix in `recoveries`. Every
-break below is found within 400 seeds; `make nightly` plays 20,000 (SMR_STREAM_SEEDS).
+repetition that the report names), and nothing of a broken one but the prefix in `recoveries`.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import random
 from itertools import product
 
@@ -26,7 +24,7 @@ from tests.lies.answers import Block, content_of, frames_of
 from tests.lies.judging import DIALECTS, POLICIES, Case, violations, violations_of
 from tests.lies.lying import LIES
 
-SEEDS = int(os.environ.get("SMR_STREAM_SEEDS", "1000"))
+SEEDS = 5_000
 BATCH = 250
 ANSWER = (Block("thinking", ("hm", " so")), Block("text", ("one ", "twö ", "three")), Block("call", ("{}",), "wipe"))
 

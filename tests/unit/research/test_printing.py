@@ -87,6 +87,16 @@ def test_a_round_reads_the_rounds_before_it_by_their_names() -> None:
     assert steps["gate_r2"]["inputs"] == {"round": "${steps.search_r2.outputs.score}"}
 
 
+def test_a_name_that_is_an_output_and_a_step_is_the_step() -> None:
+    """An output of one step of the template is found without its step, unless a step has that name."""
+    text = ROUNDS.replace('${prev.gate.score}"', '${prev.hits}"')
+    steps = {
+        step["name"]: step for step in yaml.safe_load(as_yaml(parse_workflow(text, functions={"work": work})))["steps"]
+    }
+    assert steps["search_r2"]["inputs"]["before"] == "${steps.search_r1.outputs.hits}"
+    assert steps["search_r2"]["inputs"]["odd"] == "${steps.gate_r1.outputs}"
+
+
 def test_a_latest_step_as_a_whole_stays() -> None:
     """There is no other way to write it."""
     text = ROUNDS.replace("${last.hits}", "${last.search}")
