@@ -35,7 +35,7 @@ templates:
         when: "${round_number == 1 or prev.gate.score < 3}"
         inputs: {round: "${round_number}", before: "${prev.gate.score}", all: "${last.hits}", odd: "${prev['gate']}"}
       - {name: gate, function: work, needs: [search], outputs: [score],
-         inputs: {round: "${steps.search.outputs.score}"}, timeout: 9, on_error: continue,
+         inputs: {round: "${steps.search.outputs.score}", n: "${inputs.n}"}, timeout: 9, on_error: continue,
          retry: {attempts: 2}, estimate: {tokens: 5}}
 rounds: {template: research, max: 3}
 outputs: {found: "${steps.report.outputs.given}"}
@@ -84,7 +84,7 @@ def test_a_round_reads_the_rounds_before_it_by_their_names() -> None:
         "odd": "${steps.gate_r2.outputs}",
     }
     assert steps["search_r2"]["when"] == "${2 == 1 or steps.gate_r1.outputs.score < 3}"
-    assert steps["gate_r2"]["inputs"] == {"round": "${steps.search_r2.outputs.score}"}
+    assert steps["gate_r2"]["inputs"] == {"round": "${steps.search_r2.outputs.score}", "n": "${inputs.n}"}
 
 
 def test_a_name_that_is_an_output_and_a_step_is_the_step() -> None:
