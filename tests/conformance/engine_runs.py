@@ -400,7 +400,7 @@ class RunContract(EngineHarness):
             assert states(result) == {"a": "paused", "b": "succeeded", "c": "pending"}
             result = await engine.resume(workflow, self.context(), Approval())
             assert result.status is RunState.COMPLETED
-            with pytest.raises(ConfigurationError, match="none is"):
+            with pytest.raises(ConfigurationError, match="waits for no decision"):
                 await engine.resume(workflow, self.context(), Approval())
 
         run_virtual(main())

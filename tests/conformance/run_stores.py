@@ -397,7 +397,7 @@ class RunStoreContract(ABC):
         assert asked.seconds_left == pytest.approx(20.0)
         assert await other.decide("r", Approval(payload={"to": ["x"]})) == "a"
         assert await other.approvals("r") == []
-        with pytest.raises(ConfigurationError, match="none is; decided, or out of time: a: resume without a decision"):
+        with pytest.raises(ConfigurationError, match="for no decision; decided, or out of time: a: resume without"):
             await other.decide("r", Approval())
         self.time += 60
         assert await store.ask(lease, "a", "Send it?", 60.0) == Approval(payload={"to": ["x"]}, step="a")
@@ -411,7 +411,7 @@ class RunStoreContract(ABC):
         assert await store.ask(lease, "a", "?", 60.0) is None
         self.time += 60
         assert await store.approvals("r") == []
-        with pytest.raises(ConfigurationError, match="none is; decided, or out of time: a: resume without a decision"):
+        with pytest.raises(ConfigurationError, match="for no decision; decided, or out of time: a: resume without"):
             await store.decide("r", Approval())
         assert await store.ask(lease, "a", "?", 60.0) == late_decision("a")
 
@@ -423,7 +423,7 @@ class RunStoreContract(ABC):
         for step in ("a", "b.c"):
             await store.ask(lease, step, "?", None)
         for wrong in (Approval(), Approval(step="b")):
-            with pytest.raises(ConfigurationError, match=r"paused is needed: a, b\.c"):
+            with pytest.raises(ConfigurationError, match=r"decision is needed: a, b\.c"):
                 await store.decide("r", wrong)
         assert await store.decide("r", Approval(approved=False, step="b.c")) == "b.c"
         assert await store.ask(lease, "b.c", "?", None) == Approval(approved=False, step="b.c")

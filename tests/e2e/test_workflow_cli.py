@@ -48,7 +48,7 @@ def commands() -> Iterator[list[str]]:
 @pytest.fixture
 def written(smr: Smr, server: FaultServer) -> Smr:
     """The files of the document, with the address of a real server."""
-    for name, text in re.findall(r'^```yaml title="([^"]+)"\n(.*?)^```', DOCUMENT, re.MULTILINE | re.DOTALL):
+    for name, text in re.findall(r'^```\w+ title="([^"]+)"\n(.*?)^```', DOCUMENT, re.MULTILINE | re.DOTALL):
         (smr.folder / name).write_text(text.replace("http://127.0.0.1:9001/v1", server.base_url), "utf-8")
     return smr
 
@@ -108,6 +108,7 @@ def test_every_fault_of_a_file_is_told_with_line_and_column(smr: Smr) -> None:
             "one of tokens, usd, seconds, calls is needed",
         ),
         (("run", "w.yaml", "--functions", "none.py"), 3, "a Python file with async functions is needed"),
+        (("run", "w.yaml", "--functions", "plain.py"), 3, "is needed: it has no public `async def`"),
         (("run", "w.yaml", "--functions", "f.py", "--id", "a b"), 3, "letters, digits"),
         (("resume", "nobody"), 1, "nobody"),
         (("fork", "nobody"), 3, "RUN@NUMBER is needed"),
@@ -119,6 +120,7 @@ def test_wrong_words_are_told_in_a_line(smr: Smr, words: tuple[str, ...], code: 
     """With what would be right."""
     (smr.folder / "w.yaml").write_text(INTERRUPTED, "utf-8")
     (smr.folder / "f.py").write_text(FUNCTIONS, "utf-8")
+    (smr.folder / "plain.py").write_text("def quick(step): return {}\nasync def _hidden(step): return {}\n", "utf-8")
     done = smr("workflow", *words)
     assert done.returncode == code, done.stderr
     assert told in done.stderr
@@ -139,9 +141,93 @@ def test_ctrl_c_stops_a_run_so_that_it_can_go_on(smr: Smr) -> None:
     _, told = running.communicate(timeout=SECONDS)
     assert running.returncode == 130
     assert b"interrupted; to go on: smr workflow resume one" in told
+    assert "interrupted; to go on: smr workflow resume one" in smr("workflow", "runs").stdout
     (smr.folder / "f.py").write_text(FUNCTIONS.replace("asyncio.sleep(60)", "asyncio.sleep(0)"), "utf-8")
     done = smr("workflow", "resume", "one", "--out", "out.json", "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])
     assert (found["state"], found["steps"]["before"]["attempts"]) == ("completed", 1)
     assert json.loads((smr.folder / "out.json").read_text("utf-8")) == {"given": "1"} == found["outputs"]
+    listed = json.loads(smr("workflow", "history", "one", "--json").stdout)["checkpoints"]
+    assert [(each["step"], each["state"]) for each in listed] == [("before", "succeeded"), ("under_way", "succeeded")]
+
+
+CONFIGURATION = """\
+version: 1
+providers: {s: {kind: scripted}}
+models: {smart: {tiers: [{targets: [s/any]}]}}
+workflows: {heartbeat: 2s}
+"""
+ASKING = """\
+name: asking
+inputs: {x: {type: string, required: true}, n: {type: integer}}
+steps:
+  - {name: before, function: quick, inputs: {x: "${inputs.x}"}, estimate: {calls: 2}}
+  - {name: go, kind: approval, needs: [before], message: "Send ${inputs.x}?"}
+  - {name: stay, kind: approval, needs: [before], message: "Keep it?"}
+  - {name: after, function: quick, needs: [go], inputs: {x: "${inputs.n}"}}
+outputs: {given: "${steps.after.outputs.given}"}
+"""
+
+
+@pytest.fixture
+def asking(smr: Smr) -> Smr:
+    """A run `one` that waits for two decisions."""
+    (smr.folder / "w.yaml").write_text(ASKING, "utf-8")
+    (smr.folder / "f.py").write_text(FUNCTIONS, "utf-8")
+    begun = smr("workflow", "run", "w.yaml", "--functions", "f.py", "--id", "one", "-i", "x=tea", "-i", "n=1")
+    assert begun.returncode == 7, begun.stderr
+    return smr
+
+
+def test_an_id_that_is_taken_is_not_another_run(asking: Smr) -> None:
+    """With the inputs that it began with the run goes on; with others its outputs would pass for those of these."""
+    words = ("workflow", "run", "w.yaml", "--functions", "f.py", "--id", "one", "-i", "n=1", "-i")
+    assert asking(*words, "x=tea").returncode == 7
+    done = asking(*words, "x=milk")
+    assert (done.returncode, one_line(done.stderr)) == (3, True)
+    assert "that run began with another x; `smr workflow resume one` goes on with it" in done.stderr
+
+
+def test_a_run_that_waits_says_for_what_each_time(asking: Smr) -> None:
+    """Also to a process that comes later: each question, and the command that decides it, with the configuration."""
+    (asking.folder / "c.yaml").write_text(CONFIGURATION, "utf-8")
+    for words in (("resume", "one"), ("resume", "one", "--config", "c.yaml")):
+        told = asking("workflow", *words).stderr
+        given = " --config c.yaml" if len(words) > 2 else ""
+        assert "  go: waits for a decision: Send tea?\n  stay: waits for a decision: Keep it?\n" in told
+        for step in ("go", "stay"):
+            assert f"to decide: smr workflow resume one{given} --step {step} --approve, or --reject\n" in told
+
+
+def test_a_run_goes_on_with_functions_that_were_moved_and_another_budget(asking: Smr) -> None:
+    """`resume` and `fork` take both anew: without, the run asks for the file that it began with."""
+    (asking.folder / "f.py").rename(asking.folder / "moved.py")
+    lost = asking("workflow", "resume", "one", "--step", "go", "--approve")
+    assert (lost.returncode, "f.py' - a Python file with async functions is needed" in lost.stderr) == (3, True)
+    done = asking("workflow", "resume", "one", "--step", "go", "--approve", "--functions", "moved.py")
+    assert "  after: succeeded\n" in done.stderr
+    words = ("fork", "one@0", "--functions", "moved.py", "--budget", "calls=1", "--id", "two")
+    assert "  before: skipped (budget)\n" in asking("workflow", *words).stderr
+    assert "skipped (budget)" in asking("workflow", "history", "two").stdout
+
+
+def test_a_run_that_never_began_has_no_id(asking: Smr) -> None:
+    """Inputs that are wrong are told a line each, and nothing else is: there is nothing to resume."""
+    done = asking("workflow", "run", "w.yaml", "--functions", "f.py", "-i", "n=many", "-i", "z=1")
+    assert (done.returncode, done.stderr.splitlines()) == (
+        3,
+        [
+            "smr: inputs.z: 1 - the workflow has no such input; known: n, x",
+            "smr: inputs.x: None - the input is required: a value of type string",
+            "smr: inputs.n: 'many' - a value of type integer is needed",
+        ],
+    )
+
+
+def test_a_run_that_is_not_known_is_told_with_the_file(asking: Smr) -> None:
+    """As another folder may have another configuration."""
+    for words in (("resume", "three"), ("history", "three"), ("cancel", "three"), ("fork", "three@1")):
+        done = asking("workflow", *words)
+        assert (done.returncode, one_line(done.stderr)) == (1, True)
+        assert re.search(r"run 'three' is not known in /\S+runs\.db$", done.stderr), done.stderr

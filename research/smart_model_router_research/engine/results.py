@@ -76,7 +76,9 @@ def _reason(workflow: WorkflowDefinition, results: Results, state: RunState, pre
         decided = state is RunState.PARTIAL or (step.on_error == "fail" and workflow.by_name.get(step.name) is step)
         if result.state is StepState.FAILED and decided:
             return f"step {name} failed: {result.error}"
-    for name, _, result in found:
+    for name, step, result in found:
+        if result.skip_reason is SkipReason.BUDGET and not step.estimate:
+            return f"step {name} was skipped: the budget is spent"
         if result.skip_reason in _CUT:
             return f"step {name} was skipped: {_CUT[result.skip_reason]}"
     return "no step ran"

@@ -18,10 +18,10 @@ from smart_model_router_research.workflow.definition import Costs
 
 
 class RunNotFound(SmartRouterError):
-    """No run has the id: `run_id`."""
+    """No run has the id: `run_id`. `place` is the store, where it is told."""
 
-    def __init__(self, run_id: str) -> None:
-        super().__init__(f"run {run_id!r} is not known")
+    def __init__(self, run_id: str, place: str = "") -> None:
+        super().__init__(f"run {run_id!r} is not known{f' in {place}' if place else ''}")
         self.run_id = run_id
 
 

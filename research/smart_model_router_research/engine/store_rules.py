@@ -64,10 +64,13 @@ def decided_step(run_id: str, approval: Approval, waiting: Iterable[str], asked:
     """
     paused = list(waiting)
     named = paused if approval.step is None else [step for step in paused if step == approval.step]
+    decided = sorted(set(asked) - set(paused))
+    over = f"; decided, or out of time: {', '.join(decided)}: resume without a decision" if decided else ""
+    if not paused:
+        decision = "approved" if approval.approved else "rejected"
+        raise ConfigurationError("approval", decision, f"run {run_id} waits for no decision{over}")
     if len(named) != 1:
-        decided = sorted(set(asked) - set(paused))
-        over = f"; decided, or out of time: {', '.join(decided)}: resume without a decision" if decided else ""
-        expected = f"a step of run {run_id} that is paused is needed: {', '.join(paused) or 'none is'}{over}"
+        expected = f"one of the steps of run {run_id} that wait for a decision is needed: {', '.join(paused)}{over}"
         raise ConfigurationError("approval.step", approval.step, expected)
     return named[0]
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from smart_model_router_research.workflow.expressions import ExpressionError, evaluate, explain
     from smart_model_router_research.workflow.kinds import STEP_KINDS, StepKind
     from smart_model_router_research.workflow.loading import load_workflow, parse_workflow
+    from smart_model_router_research.workflow.model_step import ask_model
     from smart_model_router_research.workflow.schema import workflow_schema
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "WorkflowError",
     "WorkflowFault",
     "WorkflowInput",
+    "ask_model",
     "evaluate",
     "explain",
     "load_workflow",
@@ -64,6 +66,7 @@ _HOMES = {
         "explain",
     ),
     "smart_model_router_research.workflow.loading": ("load_workflow", "parse_workflow"),
+    "smart_model_router_research.workflow.model_step": ("ask_model",),
     "smart_model_router_research.workflow.schema": ("workflow_schema",),
     "smart_model_router_research.workflow.kinds": ("STEP_KINDS", "StepKind"),
 }

@@ -62,7 +62,9 @@ def input_faults(wanted: Mapping[str, WorkflowInput], given: Mapping[str, Any]) 
     for name, value in given.items():
         if name not in wanted:
             yield WorkflowFault(
-                ("inputs", name), value, f"the workflow has no such input; {did_you_mean(name, wanted)}"
+                ("inputs", name),
+                value,
+                f"the workflow has no such input; {did_you_mean(name, wanted) or 'it has none'}",
             )
     for name, declared in wanted.items():
         if name in given:
@@ -381,7 +383,7 @@ class _References:
         written = ".".join(reference)
         if root == "inputs":
             if names[0] not in self.workflow.inputs:
-                hint = did_you_mean(names[0], self.workflow.inputs)
+                hint = did_you_mean(names[0], self.workflow.inputs) or "it declares none"
                 yield WorkflowFault(path, written, f"the workflow declares no such input; {hint}")
         elif root == "steps":
             same = {} if step is None or step.round is None else step.round.same

@@ -17,6 +17,7 @@ from functools import lru_cache
 from typing import Any
 
 from smart_model_router.domain.errors import SmartRouterError
+from smart_model_router.domain.suggest import did_you_mean
 from smart_model_router_research.workflow.evaluation import (
     ARITHMETIC,
     COMPARISONS,
@@ -42,6 +43,7 @@ FORMS = {
 """The names that an expression may begin with, and how each goes on."""
 FUNCTIONS = ("coalesce", "size")
 
+_BRACES = "one `${...}` around the whole expression is needed, or none"
 _STRING = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
 _BLANKS = re.compile(r"\s+")
 Reference = tuple[str, ...]
@@ -129,7 +131,8 @@ def _read_expression(text: str) -> Expression:
             warnings.simplefilter("error")  # unknown escapes, `1or 2`: Python still reads them
             body = ast.parse(source, mode="eval").body
     except SyntaxError as error:
-        raise ExpressionError(text, f"no expression ({error.msg}, at character {error.offset or 1})") from None
+        reason = f"no expression ({error.msg}, at character {error.offset or 1})"
+        raise ExpressionError(text, _BRACES if "${" in _STRING.sub("", source) else reason) from None
     except (ValueError, RecursionError, MemoryError):
         raise ExpressionError(text, "no expression") from None
     reader = _Reader(text, source)
@@ -271,8 +274,8 @@ class _Reader:
         if root in CONSTANTS:
             return
         if root not in FORMS:
-            known = root.lower() if root.lower() in CONSTANTS else ", ".join(sorted(FORMS))
-            raise self._refused(f"the name {root[:60]!r} is unknown; known: {known}")
+            hint = f"known: {root.lower()}" if root.lower() in CONSTANTS else did_you_mean(root, FORMS)
+            raise self._refused(f"the name {root[:60]!r} is unknown; {hint}")
         for member in members:
             self._read_member(member)
         complete = path[2:3] == ("outputs",) if root == "steps" else bool(members) is (root != "round_number")

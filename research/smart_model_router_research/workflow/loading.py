@@ -27,6 +27,8 @@ INPUT_KEYS = ("type", "default", "required", "enum", "min", "max")
 LOOP_KEYS = ("to", "while", "max")
 ROUND_KEYS = ("template", "max")
 RETRY_KEYS = ("attempts",)
+_ELSEWHERE = {"budget": "a budget is given to a run: `--budget`, or ExecutionContext(budget=...)"}
+_NO_FUNCTIONS = "none is registered: `--functions FILE.py`, or load_workflow(file, functions={...})"
 
 
 def load_workflow(
@@ -177,7 +179,8 @@ class _Reader:
             self._refuse(path, data, "a mapping is needed")
             return None
         for key in data.keys() - keys if keys is not None else ():
-            self._refuse((*path, key), key, f"the key is unknown; {did_you_mean(key, keys or ())}")
+            hint = _ELSEWHERE.get(key) if keys is TOP_KEYS else None
+            self._refuse((*path, key), key, f"the key is unknown; {hint or did_you_mean(key, keys or ())}")
         return data
 
     # -------------------------------------------------------------------------------------------- inputs
@@ -326,11 +329,13 @@ class _Reader:
         if kind is None:
             self._refuse(path, name, f"the kind is unknown; {did_you_mean(str(name), self._kinds)}")
             return None
-        keys = {key for each in self._kinds.values() for key in each.taken}
+        every = {key for each in self._kinds.values() for key in each.taken}
         for key in given:
             if key not in kind.taken:
                 owners = sorted(other for other, each in self._kinds.items() if key in each.taken)
-                hint = f"it is for kind {', '.join(owners)}" if owners else did_you_mean(key, keys)
+                near = did_you_mean(key, every)  # also a key of another kind, which is told in the next round
+                hint = near if near.startswith("did") else did_you_mean(key, kind.taken)
+                hint = f"it is for kind {', '.join(owners)}" if owners else hint
                 self._refuse((*step, key), key, f"a step of kind {name} has no such key; {hint}")
         for key in sorted(kind.required - given.keys()):
             self._refuse(step, given.get("name"), f"a step of kind {name} needs `{key}`")
@@ -351,7 +356,7 @@ class _Reader:
         reference = None if ":" in function else reference_of(function, ENTRY_POINTS)
         if reference is None:
             hint = did_you_mean(function, self._functions)
-            expected = f"no function is registered under this name; {hint or 'none is registered'}"
+            expected = f"no async function is registered under this name; {hint or _NO_FUNCTIONS}"
             self._refuse((*path, "function"), function, expected)
             return _NOT_THERE
         try:

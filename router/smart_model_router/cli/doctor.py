@@ -90,7 +90,8 @@ def workflow_findings(workflows: WorkflowsConfig) -> Iterator[DoctorFinding]:
             return
         if unheld:
             more = ", ..." if len(unheld) > _SHOWN_RUNS else ""
-            text = f"runs that no process goes on with: {', '.join(unheld[:_SHOWN_RUNS])}{more} ({len(unheld)})"
+            shown = f"{', '.join(unheld[:_SHOWN_RUNS])}{more}"
+            text = f"interrupted runs ({len(unheld)}): {shown}; to go on: smr workflow resume RUN"
             yield DoctorFinding("warning", "workflows", text)
 
 

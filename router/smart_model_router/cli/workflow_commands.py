@@ -16,7 +16,21 @@ Functions = Annotated[
     typer.Option("--functions", metavar="FILE.py", help="The async functions that its steps of kind call name."),
 ]
 RunId = Annotated[str, typer.Argument(metavar="RUN", help="The id of a run (see smr workflow runs).")]
-Id = Annotated[str | None, typer.Option("--id", metavar="ID", help="The id of the new run; without: one is made.")]
+Id = Annotated[
+    str | None, typer.Option("--id", metavar="ID", help="The id of the new run; without: one is made, and printed.")
+]
+Budgets = Annotated[
+    list[str] | None,
+    typer.Option("--budget", metavar="WHAT=NUMBER", help="The most that it may cost: usd, tokens, calls, seconds."),
+]
+KeptFunctions = Annotated[
+    Path | None,
+    typer.Option("--functions", metavar="FILE.py", help="Its functions; else those of the file it began with."),
+]
+KeptBudget = Annotated[
+    list[str] | None,
+    typer.Option("--budget", metavar="WHAT=NUMBER", help="Another budget than it began with, as for smr workflow run."),
+]
 Engine = Annotated[str | None, typer.Option(help="auto or kahn; else workflows.engine.")]
 Out = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the outputs to this file, as JSON.")]
 
@@ -56,16 +70,13 @@ class WorkflowGraph(Command):
 
 @command(workflows, "run", "workflow_runs:run_run")
 class WorkflowRun(Command):
-    """Run a workflow; 1 when it failed, 7 when it waits for a decision."""
+    """Run a workflow; 1 when it failed or ended in part, 7 when it waits for a decision."""
 
     file: WorkflowFile
     inputs: Annotated[
         list[str] | None, typer.Option("--input", "-i", metavar="NAME=VALUE", help="An input; JSON, or a text.")
     ] = None
-    budget: Annotated[
-        list[str] | None,
-        typer.Option("--budget", metavar="WHAT=NUMBER", help="The most that it may cost: usd, tokens, calls, seconds."),
-    ] = None
+    budget: Budgets = None
     run_id: Id = None
     engine: Engine = None
     out: Out = None
@@ -83,6 +94,8 @@ class WorkflowResume(Command):
     reject: Annotated[bool, typer.Option("--reject", help="Reject it.")] = False
     payload: Annotated[str | None, typer.Option(metavar="JSON", help="Approve, with this as `payload`.")] = None
     step: Annotated[str | None, typer.Option(metavar="STEP", help="Which one, when several steps wait.")] = None
+    budget: KeptBudget = None
+    functions: KeptFunctions = None
     engine: Engine = None
     out: Out = None
     config: Config = None
@@ -96,7 +109,7 @@ class WorkflowResume(Command):
             raise typer.BadParameter("--step goes with --approve, --reject or --payload")
 
 
-@command(workflows, "runs", "workflow_runs:run_runs")
+@command(workflows, "runs", "workflow_store:run_runs")
 class WorkflowRuns(Command):
     """List the runs, the latest first."""
 
@@ -105,7 +118,7 @@ class WorkflowRuns(Command):
     as_json: Json = False
 
 
-@command(workflows, "cancel", "workflow_runs:run_cancel")
+@command(workflows, "cancel", "workflow_store:run_cancel")
 class WorkflowCancel(Command):
     """Cancel a run for good, whichever process runs it."""
 
@@ -114,7 +127,7 @@ class WorkflowCancel(Command):
     as_json: Json = False
 
 
-@command(workflows, "history", "workflow_runs:run_history")
+@command(workflows, "history", "workflow_store:run_history")
 class WorkflowHistory(Command):
     """List the checkpoints of a run, oldest first: RUN@NUMBER, for fork."""
 
@@ -135,6 +148,8 @@ class WorkflowFork(Command):
     file: Annotated[
         Path | None, typer.Option("--file", metavar="FILE", help="The workflow in another version; else as it was.")
     ] = None
+    functions: KeptFunctions = None
+    budget: KeptBudget = None
     run_id: Id = None
     engine: Engine = None
     out: Out = None

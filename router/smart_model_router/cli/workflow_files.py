@@ -34,7 +34,10 @@ def functions_in(file: Path | None) -> dict[str, Any]:
     except Exception as error:
         raise ConfigurationError("--functions", str(file), f"{wanted}: {type(error).__name__}: {error}") from error
     own = {name: each for name, each in vars(module).items() if getattr(each, "__module__", None) == spec.name}
-    return {name: each for name, each in own.items() if inspect.iscoroutinefunction(each) and not name.startswith("_")}
+    found = {name: each for name, each in own.items() if inspect.iscoroutinefunction(each) and not name.startswith("_")}
+    if not found:
+        raise ConfigurationError("--functions", str(file), f"{wanted}: it has no public `async def`")
+    return found
 
 
 def run_check(asked: WorkflowCheck) -> int:
@@ -80,7 +83,7 @@ def loaded(file: Path, functions: Path | None, *, as_json: bool) -> WorkflowDefi
             print_json({"file": str(file), "faults": [*map(_as_dict, error.faults)]})
         for fault in error.faults if not as_json else ():
             print_answer(f"{fault.place or file}: {fault.key}: {fault.value!r} - {fault.expected}\n")
-        print_line(f"{file}: {len(error.faults)} problems")
+        print_line(f"{file}: {len(error.faults)} {'problem' if len(error.faults) == 1 else 'problems'}")
         return None
 
 

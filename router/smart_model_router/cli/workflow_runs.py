@@ -1,30 +1,25 @@
-"""`smr workflow run`, `resume`, `runs`, `cancel`, `history` and `fork`: runs of workflows, kept in their store."""
+"""`smr workflow run`, `resume` and `fork`: runs of workflows, kept in their store."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
 import secrets
-import sys
+import shlex
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from smart_model_router.assembly import load
-from smart_model_router.cli.output import ExitCode, print_answer, print_json, print_line, print_table, tell
-from smart_model_router.cli.statistics import instant
+from smart_model_router.cli.output import ExitCode, print_answer, print_json, print_line, tell
 from smart_model_router.cli.workflow_files import functions_in, loaded
-from smart_model_router.config.files import default_file
-from smart_model_router.config.sections import WorkflowsConfig
+from smart_model_router.cli.workflow_store import in_store, opened_store, section_of, settled
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.router import SmartModelRouter
-from smart_model_router_providers.local.model_file import data_directory
-from smart_model_router_research.assembly import run_store
 from smart_model_router_research.engine import (
     Approval,
     Budget,
@@ -32,12 +27,13 @@ from smart_model_router_research.engine import (
     ExecutionContext,
     ExecutionResult,
     ForkChanges,
-    KahnEngine,
+    PendingApproval,
     RunBusy,
     RunEvent,
     RunEventKind,
+    RunNotFound,
     RunState,
-    SqliteRunStore,
+    StepResult,
     StoredRun,
     select_engine,
 )
@@ -45,12 +41,9 @@ from smart_model_router_research.workflow import Costs, WorkflowDefinition, Work
 
 if TYPE_CHECKING:
     from smart_model_router.cli.workflow_commands import (
-        WorkflowCancel,
         WorkflowFork,
-        WorkflowHistory,
         WorkflowResume,
         WorkflowRun,
-        WorkflowRuns,
     )
 
 _CODES = {RunState.COMPLETED: ExitCode.OK, RunState.PAUSED: ExitCode.PAUSED}
@@ -78,15 +71,9 @@ def run_run(asked: WorkflowRun) -> int:
     if workflow is None:
         return ExitCode.CONFIGURATION
     inputs = {name: _given(workflow, name, value) for name, value in _pairs("--input", asked.inputs)}
-    budget = {name: _number(f"--budget {name}", value) for name, value in _pairs("--budget", asked.budget)}
-    for name in budget.keys() - set(_BUDGETS):
-        raise ConfigurationError("--budget", name, f"one of {', '.join(_BUDGETS)} is needed")
-    origin = {
-        "file": str(asked.file.resolve()),
-        "text": asked.file.read_text("utf-8-sig"),
-        "functions": None if asked.functions is None else str(asked.functions.resolve()),
-        "budget": budget,
-    }
+    origin = _origin(asked, asked.file)
+    if asked.run_id is not None:
+        asyncio.run(_refuse_other(asked.config, asked.run_id, workflow, inputs))
     begun = Begun(
         _new_id(workflow) if asked.run_id is None else asked.run_id,
         workflow,
@@ -102,11 +89,12 @@ def run_run(asked: WorkflowRun) -> int:
 def run_resume(asked: WorkflowResume) -> int:
     """Go on with a run; the exit code. Raises RunNotFound, ConfigurationError and what the store raises."""
     known = asyncio.run(_load(asked.config, asked.run_id))
-    workflow = _workflow_of(known)
+    origin = {**known.origin, **_origin(asked)}
+    workflow = _read(known.run_id, origin)
     decided = asked.approve or asked.reject or asked.payload is not None
     payload = None if asked.payload is None else _json("--payload", asked.payload)
     approval = Approval(approved=not asked.reject, payload=payload, step=asked.step) if decided else None
-    begun = Begun(known.run_id, workflow, known.origin, asked.engine, asked.out, asked.config, asked.as_json)
+    begun = Begun(known.run_id, workflow, origin, asked.engine, asked.out, asked.config, asked.as_json)
     return _performed(begun, known.inputs, lambda engine, context: engine.resume(workflow, context, approval))
 
 
@@ -114,59 +102,12 @@ def run_fork(asked: WorkflowFork) -> int:
     """Begin a run at a checkpoint; the exit code. Raises RunNotFound, ConfigurationError and what the store raises."""
     ref = CheckpointRef.parse(asked.checkpoint)
     known = asyncio.run(_load(asked.config, ref.run_id))
-    origin = dict(known.origin)
-    if asked.file is not None:
-        origin |= {"file": str(asked.file.resolve()), "text": asked.file.read_text("utf-8-sig")}
-    workflow = _workflow_of(known) if asked.file is None else _read(origin)
+    origin = {**known.origin, **_origin(asked, asked.file)}
+    workflow = _read(known.run_id, origin)
     changes = _changes(workflow, asked.changes)
     run_id = _new_id(workflow) if asked.run_id is None else asked.run_id
     begun = Begun(run_id, workflow, origin, asked.engine, asked.out, asked.config, asked.as_json)
     return _performed(begun, {}, lambda engine, context: engine.fork(ref, workflow, context, changes))
-
-
-def run_runs(asked: WorkflowRuns) -> int:
-    """List the runs; the exit code."""
-
-    async def look(store: SqliteRunStore) -> Sequence[StoredRun]:
-        return await store.runs(asked.limit)
-
-    runs = asyncio.run(_in_store(asked.config, look))
-    if asked.as_json:
-        print_json({"runs": [_run_as_dict(run) for run in runs]})
-        return ExitCode.OK
-    rows = ((run.run_id, run.workflow, run.state, instant(run.changed_at), run.owner, run.reason) for run in runs)
-    print_table(("run", "workflow", "state", "changed", "held by", "reason"), rows, sys.stdout)
-    return ExitCode.OK
-
-
-def run_cancel(asked: WorkflowCancel) -> int:
-    """Cancel a run; the exit code. Raises RunNotFound."""
-
-    async def cancel(store: SqliteRunStore) -> RunState:
-        return (await KahnEngine(store).cancel(asked.run_id)).state
-
-    state = asyncio.run(_in_store(asked.config, cancel))
-    if asked.as_json:
-        print_json({"run": asked.run_id, "state": state})
-    else:
-        held = "; the process that holds it was asked to end it" if state is RunState.RUNNING else ""
-        print_line(f"run {asked.run_id}: {state}{held}")
-    return ExitCode.OK
-
-
-def run_history(asked: WorkflowHistory) -> int:
-    """List the checkpoints of a run; the exit code. Raises RunNotFound."""
-
-    async def look(store: SqliteRunStore) -> Sequence[CheckpointRef]:
-        return await store.checkpoints(asked.run_id)
-
-    found = asyncio.run(_in_store(asked.config, look))
-    if asked.as_json:
-        print_json({"checkpoints": [{"checkpoint": str(ref), "step": ref.step, "time": ref.time} for ref in found]})
-        return ExitCode.OK
-    rows = ((str(ref), ref.step, instant(ref.time)) for ref in found)
-    print_table(("checkpoint", "settled", "at"), rows, sys.stdout)
-    return ExitCode.OK
 
 
 # ------------------------------------------------------------------------------------------------ to perform
@@ -174,10 +115,11 @@ def run_history(asked: WorkflowHistory) -> int:
 
 def _performed(begun: Begun, inputs: Mapping[str, Any], go: Going) -> int:
     """Perform a run and print what became of it; the exit code."""
-    print_line(f"run {begun.run_id}")
     resume = f"smr workflow resume {begun.run_id}"
+    if begun.config is not None:
+        resume += f" --config {shlex.quote(str(begun.config))}"
     try:
-        result = asyncio.run(_perform(begun, inputs, go))
+        result, waiting = asyncio.run(_perform(begun, inputs, go))
     except KeyboardInterrupt:
         print_line(f"interrupted; to go on: {resume}")
         raise
@@ -192,14 +134,21 @@ def _performed(begun: Begun, inputs: Mapping[str, Any], go: Going) -> int:
         print_answer(json.dumps(result.outputs, ensure_ascii=False, indent=2) + "\n")
     reason = f": {result.reason}" if result.reason else ""
     print_line(f"run {begun.run_id} {result.status}{reason}{_cost(result.usage)}")
-    if result.status is RunState.PAUSED:
-        print_line(f"to decide: {resume} --approve, or --reject")
+    if result.status is RunState.PAUSED and not waiting:  # the time to decide has run out meanwhile
+        print_line(f"to go on: {resume}")
+    for each in waiting:
+        step = f" --step {each.step}" if len(waiting) > 1 else ""
+        print_line(f"to decide: {resume}{step} --approve, or --reject")
     return _CODES.get(result.status, ExitCode.FAILED)
 
 
-async def _perform(begun: Begun, inputs: Mapping[str, Any], go: Going) -> ExecutionResult:
-    async with _store(begun.config) as store, _services(begun) as services:
-        section = _section(begun.config)
+async def _perform(
+    begun: Begun, inputs: Mapping[str, Any], go: Going
+) -> tuple[ExecutionResult, Sequence[PendingApproval]]:
+    """Perform a run; its result, and the decisions that it waits for, each of which has been told."""
+    progress = _Progress(begun.run_id, begun.as_json)
+    async with opened_store(begun.config) as store, _services(begun) as services:
+        section = section_of(begun.config)
         chosen = select_engine(begun.workflow, begun.engine or section.engine, store=store)
         context = ExecutionContext(
             run_id=begun.run_id,
@@ -210,28 +159,52 @@ async def _perform(begun: Begun, inputs: Mapping[str, Any], go: Going) -> Execut
             lease=section.lease,
             heartbeat=section.heartbeat,
             store=store,
-            observers=() if begun.as_json else (_told,),
+            observers=[progress],
             origin=begun.origin,
             engine_reason=chosen.reason,
         )
-        return await go(chosen.engine, context)
+        result = await go(chosen.engine, context)
+        waiting = await store.approvals(begun.run_id) if result.status is RunState.PAUSED else ()
+    for each in waiting:
+        progress.ask(each.step, each.message)
+    return result, waiting
 
 
-def _told(event: RunEvent) -> None:
-    """Say on stderr what happens."""
-    data = event.data
-    if event.kind is RunEventKind.STEP_SETTLED:
-        why = data.get("error") or data.get("skip_reason") or ""
-        print_line(f"  {event.step}: {data.get('state')}{f' ({why})' if why else ''}")
-    elif event.kind is RunEventKind.STEP_RETRYING:
-        print_line(f"  {event.step}: again after {data.get('error') or data.get('reason')}")
-    elif event.kind is RunEventKind.STEP_PAUSED:
-        print_line(f"  {event.step}: waits for a decision: {data.get('message')}")
+@dataclass(slots=True)
+class _Progress:
+    """The lines on stderr while a run goes on: its id once it has begun, and what becomes of its steps."""
+
+    run_id: str
+    as_json: bool
+    begun: bool = False
+    asked: set[str] = field(default_factory=set)
+
+    def __call__(self, event: RunEvent) -> None:
+        """Tell an event."""
+        if not self.begun:
+            self.begun = True
+            print_line(f"run {self.run_id}")
+        if self.as_json:
+            return
+        data = event.data
+        if event.kind is RunEventKind.STEP_SETTLED:
+            print_line(f"  {event.step}: {settled(StepResult.from_json(data))}")
+        elif event.kind is RunEventKind.STEP_RETRYING:
+            print_line(f"  {event.step}: again after {data.get('error') or data.get('reason')}")
+        elif event.kind is RunEventKind.STEP_PAUSED and "message" in data:
+            self.ask(event.step, data["message"])
+
+    def ask(self, step: str, message: str) -> None:
+        """Tell a question, unless it was told."""
+        if step not in self.asked and not self.as_json:
+            self.asked.add(step)
+            print_line(f"  {step}: waits for a decision: {message}")
 
 
 def _cost(usage: Costs) -> str:
     usd = f", {usage.usd:.6f} USD" if usage.usd else ""
-    return f"; {usage.calls:g} calls, {usage.tokens:g} tokens{usd}" if usage.calls else ""
+    calls = f"{usage.calls:g} {'call' if usage.calls == 1 else 'calls'}"
+    return f"; {calls}, {usage.tokens:g} tokens{usd}" if usage.calls else ""
 
 
 @asynccontextmanager
@@ -249,48 +222,50 @@ def _asks_models(workflow: WorkflowDefinition) -> bool:
     return any(step.kind == "model" for step in workflow.steps) or any(map(_asks_models, inner))
 
 
-# ------------------------------------------------------------------------------------------------ the store
-
-
-def _section(config: Path | None) -> WorkflowsConfig:
-    """The section `workflows`; its defaults where there is no configuration, as not every workflow asks a model."""
-    if config is None and default_file(os.environ) is None:
-        return WorkflowsConfig()
-    return load(config, given=frozenset()).workflows
-
-
-@asynccontextmanager
-async def _store(config: Path | None) -> AsyncGenerator[SqliteRunStore]:
-    store = run_store(_section(config), data_directory())
-    try:
-        yield store
-    finally:
-        await store.aclose()
-
-
-async def _in_store(config: Path | None, look: Callable[[SqliteRunStore], Awaitable[Any]]) -> Any:
-    async with _store(config) as store:
-        return await look(store)
+# ------------------------------------------------------------------------------------------------ the run
 
 
 async def _load(config: Path | None, run_id: str) -> StoredRun:
-    found: StoredRun = await _in_store(config, lambda store: store.load(run_id))
+    found: StoredRun = await in_store(config, lambda store: store.load(run_id))
     return found
 
 
-def _workflow_of(run: StoredRun) -> WorkflowDefinition:
-    """Return the workflow as the run began with it. Raises ConfigurationError for a run that another program began."""
-    if not run.origin.get("text"):
-        raise ConfigurationError("run", run.run_id, "the program that began it is needed: it is not of a file")
-    return _read(run.origin)
+async def _refuse_other(
+    config: Path | None, run_id: str, workflow: WorkflowDefinition, inputs: Mapping[str, Any]
+) -> None:
+    """Refuse the id of a run that began with other inputs: its outputs would pass for those of these."""
+    try:
+        known = await in_store(config, lambda store: store.load(run_id))
+    except RunNotFound:
+        return
+    now = workflow.with_defaults(inputs)
+    if other := [name for name in sorted(now.keys() | known.inputs.keys()) if now.get(name) != known.inputs.get(name)]:
+        expected = f"a new id is needed: that run began with another {', '.join(other)}; `smr workflow resume {run_id}`"
+        raise ConfigurationError("--id", run_id, f"{expected} goes on with it, `fork` changes inputs")
 
 
-def _read(origin: Mapping[str, Any]) -> WorkflowDefinition:
+def _read(run_id: str, origin: Mapping[str, Any]) -> WorkflowDefinition:
+    """Return the workflow that a run was kept with. Raises ConfigurationError for a run that a program began."""
+    if not origin.get("text"):
+        raise ConfigurationError("run", run_id, "the program that began it is needed: it is not of a file")
     functions = origin.get("functions")
     return parse_workflow(origin["text"], origin["file"], functions_in(None if functions is None else Path(functions)))
 
 
 # ------------------------------------------------------------------------------------------------ options
+
+
+def _origin(asked: WorkflowRun | WorkflowResume | WorkflowFork, file: Path | None = None) -> dict[str, Any]:
+    """Return what a run is kept with, as far as the options say it. Raises ConfigurationError for the budget."""
+    budget = {name: _number(f"--budget {name}", value) for name, value in _pairs("--budget", asked.budget)}
+    for name in budget.keys() - set(_BUDGETS):
+        raise ConfigurationError("--budget", name, f"one of {', '.join(_BUDGETS)} is needed")
+    origin: dict[str, Any] = {"budget": budget} if budget else {}
+    if asked.functions is not None:
+        origin["functions"] = str(asked.functions.resolve())
+    if file is not None:
+        origin |= {"file": str(file.resolve()), "text": file.read_text("utf-8-sig")}
+    return origin
 
 
 def _new_id(workflow: WorkflowDefinition) -> str:
@@ -349,19 +324,6 @@ def _changes(workflow: WorkflowDefinition, given: Sequence[str] | None) -> ForkC
 
 
 # ------------------------------------------------------------------------------------------------ JSON
-
-
-def _run_as_dict(run: StoredRun) -> Mapping[str, Any]:
-    return {
-        "run": run.run_id,
-        "workflow": run.workflow,
-        "state": run.state,
-        "engine": run.engine,
-        "created_at": run.created_at,
-        "changed_at": run.changed_at,
-        "owner": run.owner,
-        "reason": run.reason,
-    }
 
 
 def _result_as_dict(result: ExecutionResult) -> Mapping[str, Any]:

@@ -87,7 +87,7 @@ def test_runs_that_no_process_goes_on_with_are_found(tmp_path: Path, capsys: pyt
     asyncio.run(fill())
     assert workflow_lines(tmp_path, capsys) == [
         ("ok", f"{path}, schema 1"),
-        ("warning", "runs that no process goes on with: r8, r7, r6, r5, r4, ... (6)"),
+        ("warning", "interrupted runs (6): r8, r7, r6, r5, r4, ...; to go on: smr workflow resume RUN"),
     ]
     with closing(sqlite3.connect(path)) as hand, hand:
         hand.execute("UPDATE runs SET inputs = '{'")

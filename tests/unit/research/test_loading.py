@@ -327,7 +327,7 @@ def test_every_fault_of_a_file_is_found_at_once() -> None:
         "2:1 stepz: stepz - the key is unknown; did you mean 'steps'?",
         "4:7 inputs.q.type: text - one of any, string, number, integer, boolean, list, mapping is needed",
         "4:19 inputs.q.mini: mini - the key is unknown; did you mean 'min'?",
-        "7:5 steps[0].function: wrok - no function is registered under this name; did you mean 'work'?",
+        "7:5 steps[0].function: wrok - no async function is registered under this name; did you mean 'work'?",
         "8:13 steps[0].retry.attempts: 0 - a whole number from 1 to 100 is needed",
         "8:26 steps[0].retry.times: times - the key is unknown; known: attempts",
         "10:5 steps[1].kind: cal - the kind is unknown; did you mean 'call'?",
@@ -343,8 +343,8 @@ def test_every_fault_of_a_file_is_found_at_once() -> None:
         "23:5 steps[6]: f - a step of kind call needs `function`",
         "24:31 steps[7].workflow: other - no workflow is registered under this name; none is registered",
         (
-            "25:73 steps[8].workflow.steps[0].function: wok - no function is registered under this name; did you mean "
-            "'work'?"
+            "25:73 steps[8].workflow.steps[0].function: wok - no async function is registered under this name; "
+            "did you mean 'work'?"
         ),
         "26:45 steps[9].loop.while: again - one expression in `${...}` is needed, or true or false",
         "26:59 steps[9].loop.until: until - the key is unknown; known: max, to, while",
@@ -379,7 +379,7 @@ def test_every_fault_of_a_file_is_found_at_once() -> None:
         ),
         (
             "name: w\nsteps: [{name: a, function: 'os:system'}]",
-            "2:19 steps[0].function: os:system - no function is registered under this name; known: weigh, work",
+            "2:19 steps[0].function: os:system - no async function is registered under this name; known: weigh, work",
         ),
         (
             "name: w\nsteps: [{name: a, function: work, message: x}]",
@@ -388,6 +388,32 @@ def test_every_fault_of_a_file_is_found_at_once() -> None:
         (
             "name: w\nsteps: [{name: a, function: work, mesage: x}]",
             "2:35 steps[0].mesage: mesage - a step of kind call has no such key; did you mean 'message'?",
+        ),
+        (
+            "name: w\nsteps: [{name: a, function: work, prompt: x}]",
+            (
+                "2:35 steps[0].prompt: prompt - a step of kind call has no such key; known: agent, depends_on, estimate, "
+                "function, inputs, kind, loop, name, needs, on_error, outputs, retry, run, timeout, when"
+            ),
+        ),
+        (
+            "name: w\nbudget: {calls: 3}\nsteps: [{name: a, function: work}]",
+            (
+                "2:1 budget: budget - the key is unknown; a budget is given to a run: `--budget`, or "
+                "ExecutionContext(budget=...)"
+            ),
+        ),
+        (
+            "name: w\nsteps: [{name: a, function: work, inputs: {x: '${inputs.q}'}}]",
+            "2:44 steps[0].inputs.x: inputs.q - the workflow declares no such input; it declares none",
+        ),
+        (
+            "name: w\nsteps: [{name: a, function: work, inputs: {x: '${input.q}'}}]",
+            "2:44 steps[0].inputs.x: ${input.q} - the name 'input' is unknown; did you mean 'inputs'?",
+        ),
+        (
+            "name: w\nsteps: [{name: a, function: work, when: '${1 == 1'}]",
+            "2:35 steps[0].when: ${1 == 1 - one `${...}` around the whole expression is needed, or none",
         ),
         (
             "name: w\nsteps: [{name: a, function: work, when: '${1 +}'}]",
@@ -410,6 +436,16 @@ def test_a_file_that_is_no_workflow_is_refused(text: str, expected: str | None) 
     found = faults(text)
     assert found
     assert expected is None or found[0] == expected, found
+
+
+def test_a_workflow_without_any_functions_says_how_they_are_given() -> None:
+    """On the command line, and in Python."""
+    with pytest.raises(WorkflowError) as error:
+        parse_workflow("name: w\nsteps: [{name: a, function: work}]")
+    assert error.value.faults[0].expected == (
+        "no async function is registered under this name; none is registered: `--functions FILE.py`, or "
+        "load_workflow(file, functions={...})"
+    )
 
 
 def test_faults_of_yaml_are_found_at_once() -> None:

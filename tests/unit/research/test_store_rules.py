@@ -73,13 +73,21 @@ def test_a_decision_is_about_the_step_that_it_names_or_the_only_one() -> None:
     """Otherwise the error names key, value, run and what is paused."""
     assert decided_step("r", Approval(), ["a"]) == "a"
     assert decided_step("r", Approval(step="b"), iter(["a", "b"])) == "b"
-    for step, waiting, said in ((None, ["a", "b"], "a, b"), ("c", ["a", "b"], "a, b"), (None, [], "none is")):
+    for step in (None, "c"):
         with pytest.raises(ConfigurationError) as error:
-            decided_step("r", Approval(step=step), waiting)
+            decided_step("r", Approval(step=step), ["a", "b"])
         assert (error.value.key, error.value.value) == ("approval.step", step)
-        assert error.value.expected == f"a step of run r that is paused is needed: {said}"
+        assert error.value.expected == "one of the steps of run r that wait for a decision is needed: a, b"
     with pytest.raises(ConfigurationError, match=r"needed: b; decided, or out of time: a, c: resume"):
         decided_step("r", Approval(step="a"), ["b"], ["c", "b", "a"])
+
+
+@pytest.mark.parametrize(("approved", "said"), [(True, "approved"), (False, "rejected")])
+def test_a_decision_about_a_run_that_waits_for_none_is_refused(approved: bool, said: str) -> None:
+    """Whatever step it names: the run has ended, or goes on without one."""
+    with pytest.raises(ConfigurationError) as error:
+        decided_step("r", Approval(approved=approved, step="a"), [])
+    assert error.value.message == f"approval: '{said}' - run r waits for no decision"
 
 
 def test_a_decision_that_is_late_is_a_rejection_that_says_so() -> None:
