@@ -392,8 +392,8 @@ def test_every_fault_of_a_file_is_found_at_once() -> None:
         (
             "name: w\nsteps: [{name: a, function: work, prompt: x}]",
             (
-                "2:35 steps[0].prompt: prompt - a step of kind call has no such key; known: agent, depends_on, estimate, "
-                "function, inputs, kind, loop, name, needs, on_error, outputs, retry, run, timeout, when"
+                "2:35 steps[0].prompt: prompt - a step of kind call has no such key; known: agent, depends_on, "
+                "estimate, function, inputs, kind, loop, name, needs, on_error, outputs, retry, run, timeout, when"
             ),
         ),
         (
