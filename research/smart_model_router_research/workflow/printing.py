@@ -151,7 +151,10 @@ def _dotted(*path: str) -> str:
 # ------------------------------------------------------------------------------------------------ Mermaid
 
 _WORDS = frozenset(
-    {"end", "graph", "flowchart", "subgraph", "style", "class", "classdef", "click", "default", "direction"}
+    {
+        *("end", "graph", "flowchart", "subgraph", "style", "linkstyle", "class", "classdef", "interpolate"),
+        *("click", "call", "href", "default", "direction"),
+    }
 )
 _SHAPES = {"model": ("([", "])"), "approval": ("{{", "}}")}
 
@@ -174,7 +177,7 @@ def _drawn(workflow: WorkflowDefinition, prefix: str, depth: int) -> Iterator[st
             yield f"{pad}{name}{opening}{shown}{closing}"
         else:
             yield f"{pad}subgraph {name}[{shown}]"
-            yield from _drawn(step.workflow, f"{prefix}{step.name}__", depth + 1)
+            yield from _drawn(step.workflow, f"{prefix}{step.name}.", depth + 1)
             yield f"{pad}end"
     for step in workflow.steps:
         for need in dict.fromkeys(step.needs):
@@ -185,8 +188,8 @@ def _drawn(workflow: WorkflowDefinition, prefix: str, depth: int) -> Iterator[st
 
 
 def _named(prefix: str, step: str) -> str:
-    """Return the name of a box; a word of the language cannot be one."""
-    return prefix + step + "_" * (step.lower() in _WORDS)
+    """Return the name of a box: the full name, behind a dot where a word of the language begins it."""
+    return "." * ((prefix + step).partition(".")[0].lower() in _WORDS) + prefix + step
 
 
 def _escaped(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -163,21 +164,31 @@ def test_a_text_stays_a_text(text: str) -> None:
     assert again.steps[0].inputs == {"x": text}
 
 
+def test_no_two_boxes_of_a_flowchart_have_one_name() -> None:
+    """Whatever steps are called; words that Mermaid's own parser refuses as names are behind a dot."""
+    inner = WorkflowDefinition("inner", [Step("b", work)])
+    names = ("end_", "end", "inner__b", "linkStyle", "call", "href", "interpolate")
+    steps = [*(Step(name, work) for name in names), Step("inner", kind="workflow", workflow=inner)]
+    drawn = re.findall(r"^ +(?:subgraph )?([\w.]+)\[", as_mermaid(WorkflowDefinition("w", steps)), re.MULTILINE)
+    boxes = ["end_", ".end", "inner__b", ".linkStyle", ".call", ".href", ".interpolate", "inner", "inner.b"]
+    assert drawn == boxes
+
+
 def test_a_flowchart_shows_kinds_conditions_subgraphs_and_loops() -> None:
     """In Mermaid's own words; a step named like one of them has another box name, and no text leaves its quotes."""
     assert as_mermaid(EVERY_KIND).splitlines() == [
         "flowchart TD",
         '  ask(["ask<br/>model"])',
-        '  end_{{"end<br/>approval"}}',
+        '  .end{{"end<br/>approval"}}',
         '  subgraph inner["inner<br/>workflow"]',
-        '    inner__end_["end"]',
-        '    inner__b["b"]',
-        "    inner__end_ --> inner__b",
+        '    inner.end["end"]',
+        '    inner.b["b"]',
+        "    inner.end --> inner.b",
         "  end",
         """  again["again<br/>when inputs.q != '#60;b#62;'"]""",
         '  never["never<br/>when False"]',
-        "  ask --> end_",
-        "  end_ --> inner",
+        "  ask --> .end",
+        "  .end --> inner",
         "  inner --> again",
         '  again -. "while size(steps.again.outputs.l) #60; 2" .-> again',
     ]
