@@ -107,6 +107,16 @@ def test_every_fault_of_a_file_is_told_with_line_and_column(smr: Smr) -> None:
             3,
             "one of tokens, usd, seconds, calls is needed",
         ),
+        (
+            ("run", "w.yaml", "--functions", "f.py", "--input", "n=" + "[" * 50_000),
+            3,
+            "a value of type integer is needed",
+        ),
+        (
+            ("run", "w.yaml", "--functions", "exits.py"),
+            3,
+            "a Python file with async functions is needed: SystemExit: 0",
+        ),
         (("run", "w.yaml", "--functions", "none.py"), 3, "a Python file with async functions is needed"),
         (("run", "w.yaml", "--functions", "plain.py"), 3, "is needed: it has no public `async def`"),
         (("run", "w.yaml", "--functions", "f.py", "--id", "a b"), 3, "letters, digits"),
@@ -121,6 +131,7 @@ def test_wrong_words_are_told_in_a_line(smr: Smr, words: tuple[str, ...], code: 
     (smr.folder / "w.yaml").write_text(INTERRUPTED, "utf-8")
     (smr.folder / "f.py").write_text(FUNCTIONS, "utf-8")
     (smr.folder / "plain.py").write_text("def quick(step): return {}\nasync def _hidden(step): return {}\n", "utf-8")
+    (smr.folder / "exits.py").write_text("raise SystemExit(0)\n", "utf-8")
     done = smr("workflow", *words)
     assert done.returncode == code, done.stderr
     assert told in done.stderr
@@ -231,3 +242,50 @@ def test_a_run_that_is_not_known_is_told_with_the_file(asking: Smr) -> None:
         done = asking("workflow", *words)
         assert (done.returncode, one_line(done.stderr)) == (1, True)
         assert re.search(r"run 'three' is not known in /\S+runs\.db$", done.stderr), done.stderr
+
+
+ONE_STEP = """\
+name: _one
+steps: [{{name: only, function: {function}}}]
+outputs: {{y: "${{steps.only.outputs.y}}"}}
+"""
+HARD = r"""
+import sys
+async def half(step): return {"y": "\ud83d"}
+async def leaves(step): sys.exit(0)
+async def odd_file(step): raise OSError("caf\udce9")
+"""
+
+
+@pytest.mark.parametrize(
+    ("function", "code", "told"),
+    [
+        ("half", 0, "completed"),
+        ("leaves", 1, "failed: step only failed: RuntimeError: SystemExit: 0"),
+        ("odd_file", 1, r"failed: step only failed: OSError: caf"),
+    ],
+)
+def test_a_run_ends_whatever_its_functions_do(smr: Smr, function: str, code: int, told: str) -> None:
+    """sys.exit(0) in one is no success, and half a character comes out as JSON has it."""
+    (smr.folder / "w.yaml").write_text(ONE_STEP.format(function=function), "utf-8")
+    (smr.folder / "f.py").write_text(HARD, "utf-8")
+    done = smr("workflow", "run", "w.yaml", "--functions", "f.py", "--out", "out.json")
+    assert (done.returncode, told in done.stderr) == (code, True), done.stderr
+    expected = {"y": "\ud83d" if code == 0 else None}
+    assert json.loads(done.stdout) == json.loads((smr.folder / "out.json").read_text("utf-8")) == expected
+
+
+def test_outputs_that_cannot_be_written_are_not_lost(smr: Smr) -> None:
+    """A folder that is not there is refused before anything is paid for; a full disk, with the command that helps."""
+    (smr.folder / "w.yaml").write_text(INTERRUPTED, "utf-8")
+    (smr.folder / "f.py").write_text(FUNCTIONS.replace("asyncio.sleep(60)", "asyncio.sleep(0)"), "utf-8")
+    words = ("workflow", "run", "w.yaml", "--functions", "f.py", "--id", "one", "-i", "x=1")
+    for wrong in ("none/out.json", "."):
+        refused = smr(*words, "--out", wrong)
+        assert (refused.returncode, "a file in a folder that exists is needed" in refused.stderr) == (3, True)
+    full = smr(*words, "--out", "/dev/full")
+    assert full.returncode == 1
+    assert "the outputs are kept with the run: smr workflow resume one --out FILE" in full.stderr
+    assert '"given": "1"' in full.stdout
+    done = smr("workflow", "resume", "one", "--out", "out.json")
+    assert (done.returncode, json.loads((smr.folder / "out.json").read_text("utf-8"))) == (0, {"given": "1"})

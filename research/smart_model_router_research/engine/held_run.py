@@ -301,8 +301,8 @@ class HeldRun:
         """Return what was spent, and what the steps under way will probably add to it."""
         total = self.journal.spent
         for name, step in self._under_way.items():
-            charged = self.journal.charged.get(name, FREE)
-            rest = {cost: max(0.0, step.estimate.get(cost, 0.0) - getattr(charged, cost)) for cost in COSTS}
+            charged, expected = self.journal.charged.get(name, FREE), step.expected
+            rest = {cost: max(0.0, expected.get(cost, 0.0) - getattr(charged, cost)) for cost in COSTS}
             total += Costs(**rest)
         return total
 

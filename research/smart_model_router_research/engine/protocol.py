@@ -81,7 +81,7 @@ class Budget:
         for name in COSTS:
             cap = getattr(self, name)
             kept = 0.0 if step.always else getattr(self.reserve, name)
-            if cap is not None and getattr(spent, name) + step.estimate.get(name, 0.0) > cap - kept:
+            if cap is not None and getattr(spent, name) + step.expected.get(name, 0.0) > cap - kept:
                 return False
         return True
 

@@ -149,6 +149,11 @@ class Step:
             object.__setattr__(self, name, owned(getattr(self, name)))
 
     @property
+    def expected(self) -> Mapping[str, float]:
+        """The costs that it will probably have: its estimate, and a call at least where it asks a model."""
+        return {"calls": 1.0, **self.estimate} if self.kind == "model" else self.estimate
+
+    @property
     def declared_outputs(self) -> frozenset[str] | None:
         """The names of its outputs, None when they are not declared.
 

@@ -31,7 +31,7 @@ def functions_in(file: Path | None) -> dict[str, Any]:
     sys.modules[spec.name] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a script may end itself; this is not the end of the command
         raise ConfigurationError("--functions", str(file), f"{wanted}: {type(error).__name__}: {error}") from error
     own = {name: each for name, each in vars(module).items() if getattr(each, "__module__", None) == spec.name}
     found = {name: each for name, each in own.items() if inspect.iscoroutinefunction(each) and not name.startswith("_")}

@@ -115,6 +115,8 @@ def run_fork(asked: WorkflowFork) -> int:
 
 def _performed(begun: Begun, inputs: Mapping[str, Any], go: Going) -> int:
     """Perform a run and print what became of it; the exit code."""
+    if begun.out is not None and (begun.out.is_dir() or not begun.out.absolute().parent.is_dir()):
+        raise ConfigurationError("--out", str(begun.out), "a file in a folder that exists is needed")
     resume = f"smr workflow resume {begun.run_id}"
     if begun.config is not None:
         resume += f" --config {shlex.quote(str(begun.config))}"
@@ -126,12 +128,14 @@ def _performed(begun: Begun, inputs: Mapping[str, Any], go: Going) -> int:
     except RunBusy as error:
         tell(error, begun.as_json)
         return ExitCode.BUSY
-    if begun.out is not None:
-        begun.out.write_text(json.dumps(result.outputs, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+    # Half a character, which no file can hold, becomes its escape: the same in JSON.
+    text = json.dumps(result.outputs, ensure_ascii=False, indent=2).encode("utf-8", "backslashreplace")
+    outputs = f"{text.decode()}\n"
+    unwritten = None if result.status is RunState.PAUSED else _unwritten(begun.out, outputs)
     if begun.as_json:
         print_json(_result_as_dict(result))
     elif result.status is not RunState.PAUSED:
-        print_answer(json.dumps(result.outputs, ensure_ascii=False, indent=2) + "\n")
+        print_answer(outputs)
     reason = f": {result.reason}" if result.reason else ""
     print_line(f"run {begun.run_id} {result.status}{reason}{_cost(result.usage)}")
     if result.status is RunState.PAUSED and not waiting:  # the time to decide has run out meanwhile
@@ -139,7 +143,20 @@ def _performed(begun: Begun, inputs: Mapping[str, Any], go: Going) -> int:
     for each in waiting:
         step = f" --step {each.step}" if len(waiting) > 1 else ""
         print_line(f"to decide: {resume}{step} --approve, or --reject")
+    if unwritten is not None:
+        print_line(f"smr: --out: {unwritten}; the outputs are kept with the run: {resume} --out FILE")
+        return ExitCode.FAILED
     return _CODES.get(result.status, ExitCode.FAILED)
+
+
+def _unwritten(out: Path | None, outputs: str) -> OSError | None:
+    """Write the outputs to a file, if to one; the error where that cannot be."""
+    try:
+        if out is not None:
+            out.write_text(outputs, encoding="utf-8")
+    except OSError as error:
+        return error
+    return None
 
 
 async def _perform(
@@ -269,7 +286,7 @@ def _origin(asked: WorkflowRun | WorkflowResume | WorkflowFork, file: Path | Non
 
 
 def _new_id(workflow: WorkflowDefinition) -> str:
-    name = re.sub(r"[^A-Za-z0-9_.-]+", "-", workflow.name).strip("-.")[:40] or "run"
+    name = re.sub(r"[^A-Za-z0-9_.-]+", "-", workflow.name).strip("-._")[:40] or "run"
     return f"{name}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
 
 
@@ -290,9 +307,11 @@ def _number(key: str, text: str) -> float:
 
 def _json(key: str, text: str) -> Any:
     try:
-        return json.loads(text)
-    except ValueError as error:
+        value = json.loads(text)
+        json.dumps(value, allow_nan=False)
+    except (ValueError, RecursionError) as error:
         raise ConfigurationError(key, text, f"JSON is needed ({error})") from None
+    return value
 
 
 def _given(workflow: WorkflowDefinition, name: str, text: str) -> Any:
@@ -305,7 +324,7 @@ def _typed(wanted: WorkflowInput | None, text: str) -> Any:
         return text
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 

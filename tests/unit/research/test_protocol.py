@@ -205,6 +205,14 @@ def test_a_step_fits_beside_what_was_spent(spent: Costs, estimate: dict[str, flo
     assert Budget(usd=1, tokens=100, reserve=Costs(usd=0.25)).fits(spent, step) is fits
 
 
+def test_a_step_that_asks_a_model_is_a_call_where_it_says_nothing() -> None:
+    """So that a budget of calls is not passed by one; an estimate of its own stands."""
+    asks, free = Step("s", work, kind="model"), Step("s", work, kind="model", estimate={"calls": 0})
+    budget = Budget(calls=2)
+    for spent, step, fits in ((1, asks, True), (2, asks, False), (2, free, True), (2, Step("s", work), True)):
+        assert budget.fits(Costs(calls=spent), step) is fits
+
+
 @given(st.builds(Costs, usd=st.integers(0, 9)), st.integers(0, 9), st.integers(0, 9), st.integers(0, 9))
 def test_what_fits_ordinary_steps_fits_those_that_always_run(spent: Costs, usd: int, cap: int, kept: int) -> None:
     """And what fits now fitted when less was spent."""
