@@ -40,8 +40,9 @@ _PRAGMAS = (
     # What was acknowledged survives a power cut, too: the statistics file may lose its last commits there.
     "synchronous = FULL",
     "foreign_keys = ON",
-    # A busy file ends no run: others write for milliseconds, and the lease is kept by the same thread.
-    "busy_timeout = 10000",
+    # A busy file ends no run: others write for milliseconds, but where many do one may lose each turn for a while. Less
+    # than a lease less a heartbeat: the lease is kept by the same thread.
+    "busy_timeout = 20000",
 )
 
 
