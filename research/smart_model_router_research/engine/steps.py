@@ -7,7 +7,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from smart_model_router.domain.errors import ConfigurationError, RequestRejected
@@ -165,10 +165,21 @@ class _Attempt:
 
     async def outcome(self, work: Run, given: StepInput, attempt: int) -> dict[str, Any] | _Failure:
         """Return the outputs, checked, or why there are none."""
-        services = self._runner.services
-        given = replace(given, attempt=attempt, services=services, deadline=self._until, charge=self._charge)
+        told = StepInput(  # by hand: dataclasses.replace took a sixth of an empty step
+            run_id=given.run_id,
+            step=given.step,
+            inputs=given.inputs,
+            steps=given.steps,
+            options=given.options,
+            services=self._runner.services,
+            attempt=attempt,
+            input_hash=given.input_hash,
+            idempotency_key=given.idempotency_key,
+            deadline=self._until,
+            charge=self._charge,
+        )
         try:
-            return checked(await self._worked(work, given))
+            return checked(await self._worked(work, told))
         except Exception as error:  # noqa: BLE001 - the code of a step raises what it likes
             if not self._late:
                 return _Failure(described(error), isinstance(error, PERMANENT))
