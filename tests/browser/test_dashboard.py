@@ -53,7 +53,7 @@ def look(browser: Any) -> Iterator[Look]:
 
 def trip(scene: Stage) -> None:
     """Five failures at once open the primary's breaker; each request is answered elsewhere."""
-    scene.primary.set([Fault.delay(1.0), Fault.status(529)])  # all eight are there before the first fails
+    scene.primary.set([Fault.delay(3.0), Fault.status(529)])  # all eight are there before the first fails
     assert set(scene.ask(8, at_once=8)) == {200}
 
 
