@@ -77,7 +77,7 @@ def decided_step(run_id: str, approval: Approval, waiting: Iterable[str], asked:
 
 def readable(text: str) -> str:
     """Return a text that a file can hold: halves of surrogate pairs (file names, cut emojis) are escaped."""
-    return text.encode("utf-8", "backslashreplace").decode()
+    return text.encode(errors="backslashreplace").decode()
 
 
 def late_decision(step: str) -> Approval:

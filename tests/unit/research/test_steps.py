@@ -100,6 +100,25 @@ def test_a_result_is_kept_before_it_is_returned() -> None:
     assert run_virtual(bench.events()) == ["step_started", "step_settled"]
 
 
+def test_a_step_is_given_what_was_read_for_it() -> None:
+    """Each field as it was made from the definition, and beside it the services, the attempt and the limit."""
+    bench, work = Bench(limit=START + 9.0), Work({})
+    step = Step("s", work, ["a"], inputs={"x": "${inputs.q}"}, options={"body": [1]})
+    results = {"a": StepResult(state=StepState.SUCCEEDED, outputs={"y": 2})}
+    made = step_input(step, "s", "r", "h", {"q": 3}, results)
+    run_virtual(bench.run(step, made))
+    (given,) = work.given
+    assert (given.run_id, given.step, given.inputs, given.steps) == ("r", "s", {"x": 3}, {"a": {"y": 2}})
+    assert (given.options, given.services, given.attempt, given.deadline) == (
+        {"body": [1]},
+        {"router": "it"},
+        1,
+        START + 9,
+    )
+    assert (given.input_hash, given.idempotency_key) == (made.input_hash, made.idempotency_key)
+    assert len({given.input_hash, given.idempotency_key, ""}) == 3
+
+
 def test_a_step_that_has_settled_does_not_run_again() -> None:
     """Its result answers, for the same input."""
 

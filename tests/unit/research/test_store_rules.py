@@ -20,6 +20,7 @@ from smart_model_router_research.engine.store_rules import (
     is_gone,
     json_text,
     late_decision,
+    readable,
 )
 
 HOLDER = Holder(host="h", boot="b", space="s", pid=7, started="100")
@@ -118,3 +119,8 @@ def test_what_is_no_json_is_refused() -> None:
             json_text(wrong)
     with pytest.raises(TypeError):
         json_text({"a": object()})
+
+
+def test_half_a_character_is_escaped() -> None:
+    """All else stays: a file holds UTF-8."""
+    assert readable("caf\udce9 \ud83d é 🎈") == "caf\\udce9 \\ud83d é 🎈"
