@@ -37,7 +37,7 @@ MODULES = (
     "rich.console",
     "rich.table",
 )
-"""What most programs import; what else one imports, it imports itself."""
+"""The modules that most programs import; others a program imports itself."""
 _LARGEST = 200_000
 """Bytes of a request: arguments and environment."""
 

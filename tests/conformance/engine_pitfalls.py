@@ -63,7 +63,7 @@ class PitfallContract(EngineHarness):
             self.context(max_concurrency=most)
 
     def test_going_on_repeats_nothing(self) -> None:
-        """What was done when the process died is not done again."""
+        """Steps that had settled when the process died do not run again."""
         trace = Trace()
         steps = [Step(f"s{n}", trace.work(1), (f"s{n - 1}",) if n else ()) for n in range(5)]
         workflow = WorkflowDefinition("w", steps)

@@ -197,7 +197,7 @@ class SubgraphContract(EngineHarness):
             await passing(1)
             task.cancel()
             await asyncio.wait((task,))
-            await store.ask_cancel("u")  # before anybody takes it up again
+            await store.ask_cancel("u")  # before a process takes it up again
             assert set(states(await engine.resume(workflow, self.context("u"))).values()) == {"cancelled"}
 
         run_virtual(main())

@@ -173,7 +173,7 @@ BROKEN: list[tuple[Break, Callable[[JudgedEngine], Any]]] = [
 
 
 def test_the_judged_promises_hold_of_the_code_as_it_is() -> None:
-    """What a broken engine is judged by passes without the break."""
+    """The promises that notice a break hold without it."""
     judged = JudgedEngine()
     for _, promise in BROKEN:
         if promise is not BROKEN[12][1]:
@@ -238,7 +238,7 @@ def falsy_is_missing(patch: pytest.MonkeyPatch) -> None:
 
 
 def gaps_raise(patch: pytest.MonkeyPatch) -> None:
-    """What is missing is an error."""
+    """A missing member is an error."""
     patch.setattr(Evaluator, "entry", lambda self, node, owner, key: owner[key])
 
 

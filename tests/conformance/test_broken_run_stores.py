@@ -22,7 +22,7 @@ Break = Callable[[pytest.MonkeyPatch], None]
 
 
 def no_fence(patch: pytest.MonkeyPatch) -> None:
-    """A write counts whoever holds the run."""
+    """A write counts without the lease of the run."""
     patch.setattr(MemoryRunStore, "_held", lambda self, lease: self._found(lease.run_id))
     patch.setattr(RunTables, "_held", lambda self, lease: None)
 

@@ -25,6 +25,17 @@ def program() -> str:
     return found
 
 
+def start_program(file: Path, *arguments: str | Path | int) -> subprocess.Popen[str]:
+    """Begin a Python program of the tests in a process of its own, with its outputs to read."""
+    return subprocess.Popen(
+        [sys.executable, file, *map(str, arguments)],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
 class Smr:
     """Runs `smr` in `folder`, in a fork of a process that has imported it unless `may_be_warm` is False."""
 
@@ -55,7 +66,7 @@ class Smr:
         )
 
     def _is_ordinary(self) -> bool:
-        """Whether the interpreter is ours, as it is here."""
+        """Return whether the program runs on this interpreter, with the settings that it has here."""
         changed = self.environment.items() ^ os.environ.items()
         return "SMR_PROGRAM" not in os.environ and not any(name.startswith("PYTHON") for name, _ in changed)
 

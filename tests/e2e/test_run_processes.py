@@ -9,7 +9,6 @@ import random
 import signal
 import stat
 import subprocess
-import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator
@@ -22,11 +21,11 @@ import pytest
 
 from smart_model_router.flow.clock import here
 from smart_model_router_research.engine import RunLease, RunState, SqliteRunStore, StepState, StoredRun
+from tests.e2e.command import start_program
 from tests.e2e.counting_provider import CountingProvider
 from tests.e2e.run_program import NEEDS
 from tests.store_files import one
 
-ROOT = Path(__file__).parents[2]
 PROGRAM = Path(__file__).with_name("run_program.py")
 SECONDS = 100.0
 POINTS = int(os.environ.get("SMR_KILL_POINTS", "10"))
@@ -35,13 +34,7 @@ T = TypeVar("T")
 
 def start(*arguments: str | Path | int) -> subprocess.Popen[str]:
     """Begin one of the programs of run_program.py."""
-    return subprocess.Popen(
-        [sys.executable, PROGRAM, *map(str, arguments)],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    return start_program(PROGRAM, *arguments)
 
 
 def finish(program: subprocess.Popen[str]) -> str:

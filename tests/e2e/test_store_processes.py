@@ -9,7 +9,6 @@ import random
 import shutil
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections import Counter
@@ -18,22 +17,16 @@ from pathlib import Path
 import pytest
 
 from smart_model_router_stats.reading import read_store
+from tests.e2e.command import start_program
 from tests.store_files import calls, make_first_schema, one, rows
 
-ROOT = Path(__file__).parents[2]
 PROGRAM = Path(__file__).with_name("store_program.py")
 SECONDS = 100.0
 
 
 def start(*arguments: str | Path | int) -> subprocess.Popen[str]:
     """Begin one of the programs of store_program.py."""
-    return subprocess.Popen(
-        [sys.executable, PROGRAM, *map(str, arguments)],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    return start_program(PROGRAM, *arguments)
 
 
 def run(*arguments: str | Path | int) -> str:

@@ -197,7 +197,7 @@ def test_an_id_that_is_taken_is_not_another_run(asking: Smr) -> None:
     assert asking(*words, "x=tea").returncode == 7
     done = asking(*words, "x=milk")
     assert (done.returncode, one_line(done.stderr)) == (3, True)
-    assert "that run began with another x; `smr workflow resume one` goes on with it" in done.stderr
+    assert "that run began with another x; `resume` goes on with it" in done.stderr
 
 
 def test_a_run_that_waits_says_for_what_each_time(asking: Smr) -> None:

@@ -134,17 +134,22 @@ class StoredEngine(ABC):
     ) -> ExecutionResult:
         store = self._store_for(context)
         known = await store.create(new)
-        if known.inputs != json.loads(json_text(new.inputs)):
-            expected = f"those that run {new.run_id} began with, {dict(known.inputs)}, or another id are needed"
-            raise ConfigurationError("inputs", dict(new.inputs), expected)
+        now = json.loads(json_text(new.inputs))
+        if other := [
+            name for name in sorted(now.keys() | known.inputs.keys()) if now.get(name) != known.inputs.get(name)
+        ]:
+            expected = f"a new id is needed: that run began with another {', '.join(other)}"
+            raise ConfigurationError(
+                "run_id", new.run_id, f"{expected}; `resume` goes on with it, `fork` changes inputs"
+            )
         lease = await store.lease(context.run_id, _owner(), context.lease)
         run = None
         try:
             if payload is not None:
                 await store.decide(context.run_id, payload)
-            was = await store.load(context.run_id)
+            held = await store.load(context.run_id)
             readers = self._readers.setdefault(context.run_id, set())
-            run = HeldRun(workflow, context, store, lease, was, self.name, readers)
+            run = HeldRun(workflow, context, store, lease, held, self.name, readers)
             if run.ended is not None:
                 return run.ended
             self._running[context.run_id] = run

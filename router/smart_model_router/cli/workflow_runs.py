@@ -31,7 +31,6 @@ from smart_model_router_research.engine import (
     RunBusy,
     RunEvent,
     RunEventKind,
-    RunNotFound,
     RunState,
     StepResult,
     StoredRun,
@@ -72,8 +71,6 @@ def run_run(asked: WorkflowRun) -> int:
         return ExitCode.CONFIGURATION
     inputs = {name: _given(workflow, name, value) for name, value in _pairs("--input", asked.inputs)}
     origin = _origin(asked, asked.file)
-    if asked.run_id is not None:
-        asyncio.run(_refuse_other(asked.config, asked.run_id, workflow, inputs))
     begun = Begun(
         _new_id(workflow) if asked.run_id is None else asked.run_id,
         workflow,
@@ -245,20 +242,6 @@ def _asks_models(workflow: WorkflowDefinition) -> bool:
 async def _load(config: Path | None, run_id: str) -> StoredRun:
     found: StoredRun = await in_store(config, lambda store: store.load(run_id))
     return found
-
-
-async def _refuse_other(
-    config: Path | None, run_id: str, workflow: WorkflowDefinition, inputs: Mapping[str, Any]
-) -> None:
-    """Refuse the id of a run that began with other inputs: its outputs would pass for those of these."""
-    try:
-        known = await in_store(config, lambda store: store.load(run_id))
-    except RunNotFound:
-        return
-    now = workflow.with_defaults(inputs)
-    if other := [name for name in sorted(now.keys() | known.inputs.keys()) if now.get(name) != known.inputs.get(name)]:
-        expected = f"a new id is needed: that run began with another {', '.join(other)}; `smr workflow resume {run_id}`"
-        raise ConfigurationError("--id", run_id, f"{expected} goes on with it, `fork` changes inputs")
 
 
 def _read(run_id: str, origin: Mapping[str, Any]) -> WorkflowDefinition:

@@ -57,7 +57,7 @@ def test_a_log_that_could_not_be_written_is_found(
 
 
 def workflow_lines(folder: Path, capsys: pytest.CaptureFixture[str]) -> list[tuple[str, str]]:
-    """What the doctor says of workflows, whose problems are none of requests."""
+    """The findings about workflows, whose problems are none of requests."""
     file = written(folder, folder / "x.log")
     file.write_text(json.dumps({**json.loads(file.read_text("utf-8")), "workflows": {"runs": str(folder / "r.db")}}))
     assert Doctor(config=file, as_json=True).run() == 0

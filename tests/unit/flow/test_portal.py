@@ -98,7 +98,7 @@ def make(provider: FakeProvider, sink: RecordingSink | None = None, **timeouts: 
 
 
 def becomes(condition: Callable[[], bool]) -> bool:
-    """Whether it becomes true, however slow the machine is."""
+    """Return whether it becomes true, however slow the machine is."""
     until = time.monotonic() + PATIENCE
     while not condition() and time.monotonic() < until:
         threading.Event().wait(0.002)
