@@ -79,11 +79,12 @@ format: setup  ## mend what ruff can mend
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-nightly: setup  ## ten times the examples of every property, a thousand seeds through the simulation, the whole grid; hours
+nightly: setup  ## ten times the examples of every property, a thousand seeds through the simulation, the whole grid, reviews due; hours
 	SMR_HYPOTHESIS_PROFILE=nightly $(BIN)/pytest -n auto --dist worksteal --timeout 1800 -m hypothesis tests/unit tests/property tests/e2e
 	SMR_KILL_POINTS=100 $(BIN)/pytest --timeout 1800 tests/e2e/test_run_processes.py -k kill_9
 	SMR_FUZZ_CASES=200000 $(BIN)/pytest --timeout 7200 tests/unit/gateway/test_seeded_fuzz.py
 	$(BIN)/python -m tools.nightly
+	$(BIN)/python tools/adr.py --due
 
 mutants: setup  ## breaks the pure code in thousands of ways; its tests must notice (about an hour)
 	$(BIN)/python tools/mutants.py

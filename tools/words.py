@@ -16,7 +16,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ("router", "providers", "stats", "scoring", "research", "tools", "benchmarks", "examples")
-DOCUMENTS = ("*.md", "docs/*.md", "docs/adr/README.md", "docs/design/*.md", "docs/how-to/*.md")
+DOCUMENTS = (
+    "*.md",
+    "docs/*.md",
+    "docs/adr/README.md",
+    "docs/adr/references.md",
+    "docs/design/*.md",
+    "docs/how-to/*.md",
+)
 DATA = {
     "benchmarks/search/collections.py",
     "scoring/smart_model_router_scoring/retrieval/null_questions.py",
