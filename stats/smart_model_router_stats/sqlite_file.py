@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import suppress
 from queue import SimpleQueue
-from threading import Thread
+from threading import RLock, Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import aiosqlite
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Database:
-    """Opens lazily, on aiosqlite's thread, what `opener` opens there. Belongs to the loop that uses it.
+class Handle:
+    """A handle of a database file that `opener` opens.
 
     SQLite's handles must not cross a fork (sqlite.org/howtocorrupt.html, 2.6): this one is closed before, and both
     sides open anew when they next need it.
@@ -48,9 +48,6 @@ class Database:
         self._path = path
         self._opener = opener
         self._raw: GuardedConnection | None = None
-        self._connection: aiosqlite.Connection | None = None
-        self._retired: list[aiosqlite.Connection] = []
-        self._inherited: list[aiosqlite.Connection] = []
         self.inode: int | None = None
         before_forks(self._before_fork)
 
@@ -58,6 +55,62 @@ class Database:
     def is_open(self) -> bool:
         """True when there is a handle, and the file is still where it was."""
         return self._raw is not None and self.inode == _inode(self._path)
+
+    def abandon(self, seconds: float) -> None:
+        """Close the handle without awaiting anything, once what runs on it has ended, at most `seconds` from now."""
+        raw, self._raw = self._raw, None
+        if raw is not None and raw.guard.acquire(timeout=seconds):
+            raw.close()
+            raw.guard.release()
+
+    def _before_fork(self) -> None:
+        raw, self._raw = self._raw, None
+        if raw is not None:
+            raw.close()
+
+
+class BlockingDatabase(Handle):
+    """A handle for any number of threads, one at a time, each of which waits for its work to be done."""
+
+    def __init__(self, path: str, opener: Callable[[], GuardedConnection]) -> None:
+        super().__init__(path, opener)
+        self.lock = RLock()
+        """Held while the handle works."""
+        in_children(self._forked)
+
+    def call(self, work: Callable[[GuardedConnection], T]) -> T:
+        """Do `work` with the handle, opened unless it is open. Raises what opener and work raise."""
+        with self.lock:
+            raw = self._raw if self.is_open else None
+            if raw is None:
+                self.close()
+                raw = self._raw = self._opener()
+                self.inode = _inode(self._path)
+            with raw.guard:
+                return work(raw)
+
+    def close(self) -> None:
+        """Close the handle; safe to call twice."""
+        with self.lock:
+            self.abandon(BUSY_SECONDS)
+
+    def _before_fork(self) -> None:
+        with self.lock:
+            super()._before_fork()
+
+    def _forked(self) -> None:
+        """In a forked process: a thread that held the lock is not here."""
+        self.lock = RLock()
+
+
+class Database(Handle):
+    """Opens lazily, on aiosqlite's thread, what `opener` opens there. Belongs to the loop that uses it."""
+
+    def __init__(self, path: str, opener: Callable[[], GuardedConnection]) -> None:
+        super().__init__(path, opener)
+        self._connection: aiosqlite.Connection | None = None
+        self._retired: list[aiosqlite.Connection] = []
+        self._inherited: list[aiosqlite.Connection] = []
 
     async def open(self) -> None:
         """Open unless it is open. Raises whatever the opener raises."""
@@ -131,13 +184,6 @@ class Database:
         if connection is not None:
             await connection.close()
 
-    def abandon(self, seconds: float) -> None:
-        """Close the handle without awaiting anything, once what runs on it has ended, at most `seconds` from now."""
-        raw, self._raw = self._raw, None
-        if raw is not None and raw.guard.acquire(timeout=seconds):
-            raw.close()
-            raw.guard.release()
-
     def retire(self) -> None:
         """Let go of a handle whose loop is gone; its thread ends when the next one is opened."""
         self.abandon(BUSY_SECONDS)
@@ -157,11 +203,6 @@ class Database:
     def _factory(self, *_: Any, **__: Any) -> sqlite3.Connection:
         self._raw = self._opener()
         return self._raw
-
-    def _before_fork(self) -> None:
-        raw, self._raw = self._raw, None
-        if raw is not None:
-            raw.close()
 
 
 def _serve(jobs: SimpleQueue[Any]) -> None:
@@ -192,10 +233,10 @@ _CHECKPOINT_BYTES = 4 * MIB
 
 
 class SqliteFile:
-    """Every question is one job on the connection's thread.
+    """Every question is one job on the connection's thread, or with `write_now` and `read_now` on the caller's.
 
-    Belongs to one loop at a time; a forked process opens the file anew. A file that was deleted is made again, a
-    damaged one renamed aside; with `keep_damaged` that is an error instead.
+    The former belong to one loop at a time, the latter are for any thread; a forked process opens the file anew. A file
+    that was deleted is made again, a damaged one renamed aside; with `keep_damaged` that is an error instead.
     """
 
     def __init__(
@@ -216,6 +257,7 @@ class SqliteFile:
         self._pragmas = pragmas
         self._keep_damaged = keep_damaged
         self._database = Database(str(self.path), self.opened)
+        self._blocking = BlockingDatabase(str(self.path), self.opened)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._opening = asyncio.Lock()
         self._damaged: int | None = None
@@ -239,17 +281,19 @@ class SqliteFile:
 
     async def write(self, work: Callable[[GuardedConnection], T]) -> T:
         """Have `work` done as one transaction. Raises SharedStateError."""
-
-        def write(connection: GuardedConnection) -> T:
-            done = transaction(connection, work)
-            self._checkpoint(connection)
-            return done
-
-        return await self.ask(write)
+        return await self.ask(lambda connection: self._written(connection, work))
 
     async def read(self, work: Callable[[GuardedConnection], T]) -> T:
         """Have `work` read the file at one instant. Raises SharedStateError."""
         return await self.ask(lambda connection: snapshot(connection, work))
+
+    def write_now(self, work: Callable[[GuardedConnection], T]) -> T:
+        """Do `work` as one transaction; blocks. Raises SharedStateError."""
+        return self._now(lambda connection: self._written(connection, work))
+
+    def read_now(self, work: Callable[[GuardedConnection], T]) -> T:
+        """Let `work` read the file at one instant; blocks. Raises SharedStateError."""
+        return self._now(lambda connection: snapshot(connection, work))
 
     async def empty_log(self) -> None:
         """Leave nothing in the write-ahead log, as far as no reader is in the way. Raises SharedStateError."""
@@ -257,15 +301,21 @@ class SqliteFile:
 
     async def aclose(self) -> None:
         """Close the file; safe to call twice."""
+        self.close_now()
         await self._database.close()
 
-    def failed(self, error: Exception) -> SharedStateError:
-        """The error for callers that an error of the file becomes."""
+    def close_now(self) -> None:
+        """Close the handle of `write_now` and `read_now`; safe to call twice."""
+        self._blocking.close()
+
+    def failed(self, error: Exception, handle: Handle | None = None) -> SharedStateError:
+        """The error for callers that an error of the file becomes; `handle` had it, by default that of the loop."""
+        handle = handle or self._database
         if isinstance(error, sqlite3.Error):
             if is_corrupt(error) and not self._keep_damaged:
-                self._damaged = self._database.inode
+                self._damaged = handle.inode
             if not is_busy(error):
-                self._database.abandon(0.0)
+                handle.abandon(0.0)
         reason = error.reason if isinstance(error, StoreUnavailableError) else str(error)
         return SharedStateError(reason or type(error).__name__)
 
@@ -290,6 +340,18 @@ class SqliteFile:
         self._database.forget()
         self._loop = None
         self.openings += 1
+
+    def _now(self, job: Callable[[GuardedConnection], T]) -> T:
+        with self._blocking.lock:  # no other thread uses the handle when it fails
+            try:
+                return self._blocking.call(job)
+            except (sqlite3.Error, ValueError, OSError, StoreUnavailableError) as error:
+                raise self.failed(error, self._blocking) from error
+
+    def _written(self, connection: GuardedConnection, work: Callable[[GuardedConnection], T]) -> T:
+        done = transaction(connection, work)
+        self._checkpoint(connection)
+        return done
 
     def _checkpoint(self, connection: GuardedConnection) -> None:
         """Keep the write-ahead log small. This kind of checkpoint keeps writers out: none can begin the log anew."""

@@ -13,6 +13,12 @@ if TYPE_CHECKING:
         Selection,
         select_engine,
     )
+    from smart_model_router_research.engine.graph_threads import (
+        CheckpointTooNew,
+        SupportsGraphs,
+        TypesNotAllowed,
+        ValueTooLarge,
+    )
     from smart_model_router_research.engine.joining import (
         consider,
         run_state,
@@ -38,6 +44,7 @@ if TYPE_CHECKING:
         check_engine,
         required_capabilities,
     )
+    from smart_model_router_research.engine.run_saver import RunSaver
     from smart_model_router_research.engine.sqlite_store import SqliteRunStore
     from smart_model_router_research.engine.states import (
         RunState,
@@ -66,6 +73,7 @@ __all__ = [
     "Budget",
     "Capability",
     "CheckpointRef",
+    "CheckpointTooNew",
     "ExecutionContext",
     "ExecutionEngine",
     "ExecutionResult",
@@ -80,6 +88,7 @@ __all__ = [
     "RunEventKind",
     "RunLease",
     "RunNotFound",
+    "RunSaver",
     "RunState",
     "RunStatus",
     "RunStore",
@@ -95,9 +104,12 @@ __all__ = [
     "StoredStep",
     "SupportsCancel",
     "SupportsDocuments",
+    "SupportsGraphs",
     "SupportsResume",
     "SupportsStream",
     "SupportsTimeTravel",
+    "TypesNotAllowed",
+    "ValueTooLarge",
     "WorkflowChanged",
     "check_engine",
     "consider",
@@ -108,6 +120,12 @@ __all__ = [
 ]
 
 _HOMES = {
+    "smart_model_router_research.engine.graph_threads": (
+        "CheckpointTooNew",
+        "SupportsGraphs",
+        "TypesNotAllowed",
+        "ValueTooLarge",
+    ),
     "smart_model_router_research.engine.joining": (
         "consider",
         "run_state",
@@ -139,6 +157,7 @@ _HOMES = {
         "check_engine",
         "required_capabilities",
     ),
+    "smart_model_router_research.engine.run_saver": ("RunSaver",),
     "smart_model_router_research.engine.sqlite_store": ("SqliteRunStore",),
     "smart_model_router_research.engine.states": (
         "RunState",

@@ -10,6 +10,8 @@ from functools import lru_cache
 from typing import Any
 
 from smart_model_router.flow.clock import SystemClock, WallClock
+from smart_model_router_research.engine.graph_store import MemoryThreads
+from smart_model_router_research.engine.graph_threads import GraphThreads
 from smart_model_router_research.engine.protocol import (
     LEASE_SECONDS,
     Approval,
@@ -55,6 +57,12 @@ class MemoryRunStore:
         self._wall = wall
         self._runs: dict[str, _Run] = {}
         self._documents: dict[str, bytes] = {}
+        self._graphs = MemoryThreads(wall)
+
+    @property
+    def graph_threads(self) -> GraphThreads:
+        """Threads of LangGraph graphs, for `RunSaver`."""
+        return self._graphs
 
     async def create(self, run: NewRun) -> StoredRun:
         """Create a run, or return the one of that id. Raises WorkflowChanged, StateTooLarge."""

@@ -56,11 +56,54 @@ CREATE TABLE checkpoints (
 )
 """,
 )
+_GRAPHS = (
+    """
+CREATE TABLE graph_threads (
+  number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE,
+  changed_at REAL NOT NULL     -- seconds since 1970
+)
+""",
+    "CREATE INDEX graph_threads_changed ON graph_threads (changed_at)",
+    """
+CREATE TABLE graph_values (
+  number INTEGER PRIMARY KEY, thread INTEGER NOT NULL REFERENCES graph_threads ON DELETE CASCADE,
+  digest BLOB NOT NULL,        -- SHA-256 of type and content: an equal value is kept once in a thread
+  type TEXT NOT NULL, content BLOB NOT NULL,
+  UNIQUE (thread, digest)
+)
+""",
+    """
+CREATE TABLE graph_checkpoints (
+  thread INTEGER NOT NULL REFERENCES graph_threads ON DELETE CASCADE, space TEXT NOT NULL, id TEXT NOT NULL,
+  parent TEXT, run TEXT,
+  format INTEGER NOT NULL,     -- `v` of LangGraph
+  channels TEXT NOT NULL,      -- JSON: the version of each channel, and the number of its value or null
+  deltas TEXT NOT NULL,        -- JSON: names of channels whose value begins at an earlier checkpoint
+  body_type TEXT NOT NULL, body BLOB NOT NULL, metadata_type TEXT NOT NULL, metadata BLOB NOT NULL,
+  PRIMARY KEY (thread, space, id)
+)
+""",
+    "CREATE INDEX graph_checkpoints_runs ON graph_checkpoints (run) WHERE run IS NOT NULL",
+    """
+CREATE TABLE graph_writes (
+  thread INTEGER NOT NULL REFERENCES graph_threads ON DELETE CASCADE, space TEXT NOT NULL,
+  checkpoint TEXT NOT NULL,    -- may not be there yet: both are written at once
+  path TEXT NOT NULL, task TEXT NOT NULL, position INTEGER NOT NULL, channel TEXT NOT NULL, value INTEGER NOT NULL,
+  PRIMARY KEY (thread, space, checkpoint, task, position)
+) WITHOUT ROWID
+""",
+)
 
 
-def _first(connection: sqlite3.Connection) -> None:
+def _runs(connection: sqlite3.Connection) -> None:
     for statement in _TABLES:
         connection.execute(statement)
 
 
-RUN_MIGRATIONS = (Migration("runs", "0.1.0", _first),)
+def create_graph_tables(connection: sqlite3.Connection) -> None:
+    """Create the tables in which threads of graphs are kept."""
+    for statement in _GRAPHS:
+        connection.execute(statement)
+
+
+RUN_MIGRATIONS = (Migration("runs", "0.1.0", _runs), Migration("graphs", "0.1.0", create_graph_tables))

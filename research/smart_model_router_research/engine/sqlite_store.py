@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 from smart_model_router.domain.shared_state import ClockReading, SharedStateError
 from smart_model_router.flow import clock
 from smart_model_router_research.engine.documents import DocumentFiles
+from smart_model_router_research.engine.graph_store import FileThreads
+from smart_model_router_research.engine.graph_threads import GraphThreads
 from smart_model_router_research.engine.protocol import (
     LEASE_SECONDS,
     Approval,
@@ -65,6 +67,12 @@ class SqliteRunStore:
         self._documents = DocumentFiles(documents_path(self.path))
         self._retention_days = retention_days
         self._here = here
+        self._graphs = FileThreads(self._file, here)
+
+    @property
+    def graph_threads(self) -> GraphThreads:
+        """Threads of LangGraph graphs in the same file, for `RunSaver`."""
+        return self._graphs
 
     @property
     def path(self) -> Path:
@@ -169,6 +177,7 @@ class SqliteRunStore:
 
     async def aclose(self) -> None:
         """Close the file; safe to call twice."""
+        await asyncio.to_thread(self._graphs.close)
         await self._file.aclose()
 
     async def _read(self, work: Callable[[RunTables], T]) -> T:

@@ -377,4 +377,4 @@ def test_the_schema_has_a_number_that_readers_ask_for(path: Path) -> None:
     """As every file of ours has."""
     open_store(path, RUN_MIGRATIONS).close()
     assert one(path, "PRAGMA user_version") == len(RUN_MIGRATIONS)
-    assert rows(path, "SELECT name FROM migration") == [("runs",)]
+    assert rows(path, "SELECT name FROM migration ORDER BY number") == [("runs",), ("graphs",)]
