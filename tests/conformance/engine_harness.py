@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from smart_model_router.testing import FakeDice, LoopClock, run_virtual
 from smart_model_router_research.engine import (
+    Capability,
     ExecutionContext,
     ExecutionEngine,
     ExecutionResult,
@@ -98,6 +99,11 @@ class EngineHarness(ABC):
     @abstractmethod
     def engine(self, store: RunStore) -> ExecutionEngine:
         """Return an engine with this store."""
+
+    @property
+    def wavefront(self) -> bool:
+        """Whether steps start as soon as what they need has settled, not with a batch."""
+        return Capability.WAVEFRONT in self.engine(MemoryRunStore()).capabilities
 
     def store(self) -> RunStore:
         """Return a new store on the clock of the loop."""

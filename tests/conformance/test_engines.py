@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from langchain_core.runnables.config import ensure_config
+from langgraph.errors import GraphInterrupt
 
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.testing import START, LoopClock, run_virtual
@@ -24,8 +27,10 @@ from smart_model_router_research.engine import (
     StoreUnavailable,
     check_engine,
 )
-from smart_model_router_research.workflow import Step, StepLoop, WorkflowDefinition
-from tests.conformance.engine_harness import Trace, passing
+from smart_model_router_research.engine.engine_selector import ENGINES
+from smart_model_router_research.workflow import Step, StepInput, StepLoop, WorkflowDefinition
+from tests.conformance.engine_harness import Trace, passing, states
+from tests.conformance.engine_loops import LoopContract
 from tests.conformance.engines import EngineContract
 
 
@@ -141,3 +146,54 @@ class TestKahnEngine(EngineContract):
         steps = [Step(f"s{n}", work, (f"s{n - 1}",) if n else ()) for n in range(5_000)]
         assert self.run(WorkflowDefinition("w", steps)).status is RunState.COMPLETED
         assert KahnDAGEngine is KahnEngine
+
+
+class TestLangGraphEngine(EngineContract, LoopContract):
+    """The engine of the extra."""
+
+    def engine(self, store: RunStore) -> ExecutionEngine:
+        """Return one."""
+        return check_engine(ENGINES["langgraph"](store))
+
+    def test_a_store_that_cannot_be_written_ends_the_run_with_its_error(self) -> None:
+        """In a subgraph, too; a step that cleans up is cancelled once, and waited for."""
+        trace, cleaned = Trace(), list[str]()
+
+        class Full(MemoryRunStore):
+            async def settle(self, lease: RunLease, step: str, result: StepResult, input_hash: str = "") -> Any:
+                raise StoreUnavailable("runs.db", "the disk is full")
+
+        async def cleans(step: StepInput) -> Mapping[str, Any]:
+            try:
+                await passing(60)
+            finally:
+                await passing(1)
+                cleaned.append(step.step)
+            return {}
+
+        inner = WorkflowDefinition("v", [Step("a", trace.work(1)), Step("c", cleans)])
+        workflow = WorkflowDefinition("w", [Step("sub", kind="workflow", workflow=inner), Step("b", cleans)])
+
+        async def main() -> None:
+            with pytest.raises(StoreUnavailable, match="disk is full"):
+                await self.engine(Full()).execute(workflow, self.context())
+            assert asyncio.all_tasks() == {asyncio.current_task()}
+
+        run_virtual(main())
+        assert sorted(cleaned) == ["b", "sub.c"]
+
+    def test_a_step_that_runs_a_graph_of_its_own_is_no_part_of_ours(self) -> None:
+        """Its graph has no parent, and an interrupt in it is a failure of that step alone."""
+        seen: list[Any] = []
+
+        async def own(step: StepInput) -> Mapping[str, Any]:
+            seen.append(ensure_config().get("configurable"))
+            return {}
+
+        async def interrupted(step: StepInput) -> Mapping[str, Any]:
+            raise GraphInterrupt
+
+        workflow = WorkflowDefinition("w", [Step("a", own), Step("b", interrupted), Step("c", own, ("a",))])
+        result = self.run(workflow)
+        assert states(result) == {"a": "succeeded", "b": "failed", "c": "succeeded"}
+        assert seen == [{}, {}]

@@ -13,9 +13,11 @@ import pytest
 from smart_model_router.domain.shared_state import ClockReading
 from smart_model_router.testing import LoopClock
 from smart_model_router_research.engine import ExecutionEngine, KahnEngine, RunStore, SqliteRunStore, check_engine
+from smart_model_router_research.engine.engine_selector import ENGINES
 from smart_model_router_research.engine.run_schema import RUN_MIGRATIONS
 from smart_model_router_stats.open_db import GuardedConnection
 from smart_model_router_stats.sqlite_file import SqliteFile
+from tests.conformance.engine_loops import LoopContract
 from tests.conformance.engines import EngineContract
 
 T = TypeVar("T")
@@ -33,18 +35,14 @@ class InlineFile(SqliteFile):
         return work(self.handle)
 
 
-class TestKahnEngineInFiles(EngineContract):
-    """The engine without extras."""
+class FileContract(EngineContract):
+    """The promises, with runs in files."""
 
     @pytest.fixture(autouse=True)
     def _folder(self, tmp_path: Path) -> Iterator[None]:
         self.names = (tmp_path / f"{number}.db" for number in count())
         with ExitStack() as self.opened:
             yield
-
-    def engine(self, store: RunStore) -> ExecutionEngine:
-        """Return one."""
-        return check_engine(KahnEngine(store))
 
     def store(self) -> RunStore:
         """Return one in a new file, on the clock of the loop."""
@@ -54,3 +52,19 @@ class TestKahnEngineInFiles(EngineContract):
         store._file = file = InlineFile(path)
         self.opened.callback(file.handle.close)
         return store
+
+
+class TestKahnEngineInFiles(FileContract):
+    """The engine without extras."""
+
+    def engine(self, store: RunStore) -> ExecutionEngine:
+        """Return one."""
+        return check_engine(KahnEngine(store))
+
+
+class TestLangGraphEngineInFiles(FileContract, LoopContract):
+    """The engine of the extra."""
+
+    def engine(self, store: RunStore) -> ExecutionEngine:
+        """Return one."""
+        return check_engine(ENGINES["langgraph"](store))

@@ -10,7 +10,9 @@ if TYPE_CHECKING:
     from smart_model_router_research.engine.engine_selector import (
         KahnDAGEngine,
         KahnEngine,
+        LangGraphEngine,
         Selection,
+        ShadowEngine,
         select_engine,
     )
     from smart_model_router_research.engine.graph_threads import (
@@ -80,6 +82,7 @@ __all__ = [
     "ForkChanges",
     "KahnDAGEngine",
     "KahnEngine",
+    "LangGraphEngine",
     "MemoryRunStore",
     "NewRun",
     "PendingApproval",
@@ -93,6 +96,7 @@ __all__ = [
     "RunStatus",
     "RunStore",
     "Selection",
+    "ShadowEngine",
     "SkipReason",
     "SqliteRunStore",
     "StaleLease",
@@ -133,7 +137,9 @@ _HOMES = {
     "smart_model_router_research.engine.engine_selector": (
         "KahnDAGEngine",
         "KahnEngine",
+        "LangGraphEngine",
         "Selection",
+        "ShadowEngine",
         "select_engine",
     ),
     "smart_model_router_research.engine.orchestrator": ("execute_as_dag",),

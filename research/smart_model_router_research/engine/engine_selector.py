@@ -2,28 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.domain.suggest import did_you_mean
 from smart_model_router_research.engine.kahn import KahnDAGEngine, KahnEngine
+from smart_model_router_research.engine.langgraph import LangGraphEngine, version_fault
 from smart_model_router_research.engine.protocol import (
     Capability,
     ExecutionEngine,
     check_engine,
     required_capabilities,
 )
+from smart_model_router_research.engine.shadow import ShadowEngine
 from smart_model_router_research.engine.store_port import RunStore
+from smart_model_router_research.engine.stored_engine import StoredEngine
 from smart_model_router_research.workflow.definition import WorkflowDefinition
 
-__all__ = ["ENGINES", "EngineMaker", "KahnDAGEngine", "KahnEngine", "Selection", "select_engine"]
+__all__ = [
+    "ASKED",
+    "ENGINES",
+    "EngineMaker",
+    "KahnDAGEngine",
+    "KahnEngine",
+    "LangGraphEngine",
+    "Selection",
+    "ShadowEngine",
+    "installed",
+    "select_engine",
+    "version_fault",
+]
 
 EngineMaker = Callable[[RunStore | None], ExecutionEngine]
 """Makes an engine with this store, or with one of its own."""
 
-ENGINES: Mapping[str, EngineMaker] = {"kahn": KahnEngine}
-"""The engines that are installed, by name. What is heavy is imported when its engine is made."""
+ENGINES: Mapping[str, EngineMaker] = {"kahn": KahnEngine, "langgraph": LangGraphEngine}
+"""The engines of ours, by name. LangGraph itself is imported with the first run on it."""
+SHADOW = "shadow"
+ASKED = ("auto", *ENGINES, SHADOW)
+"""The words by which an engine can be asked for."""
 
 _DECISIVE: Mapping[Capability, str] = {
     Capability.CYCLES: "has a loop",
@@ -34,8 +52,6 @@ _DECISIVE: Mapping[Capability, str] = {
 """The capabilities that decide, the first that is needed, and what a workflow does that needs them."""
 _PREFERRED = {True: ("langgraph", "kahn"), False: ("kahn", "langgraph")}
 """The engines in the order in which they are asked, by whether a workflow needs something decisive."""
-_EXTRAS: Mapping[Capability, str] = {Capability.CYCLES: "langgraph"}
-"""The extra of this package that brings an engine with the capability."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,43 +62,75 @@ class Selection:
     reason: str
 
 
+def installed() -> Mapping[str, EngineMaker]:
+    """Return the engines of ours that can be made here. Nothing of theirs is imported."""
+    return {name: maker for name, maker in ENGINES.items() if name != "langgraph" or version_fault() is None}
+
+
 def select_engine(
     workflow: WorkflowDefinition,
     asked: str = "auto",
-    available: Mapping[str, EngineMaker] = ENGINES,
+    available: Mapping[str, EngineMaker] | None = None,
     *,
     store: RunStore | None = None,
 ) -> Selection:
     """Return the engine for a workflow, with its runs in `store`.
 
-    It has all capabilities that the workflow needs. `asked` is `auto` or the name of one of those `available`. Raises
+    It has all capabilities that the workflow needs. `asked` is `auto`, the name of one of those `available` (without:
+    those installed), or `shadow`: the one that `auto` gives, whose runs the next one that can repeats. Raises
     ConfigurationError for an unknown name, when no engine will do, and for one without the methods that it declares.
     """
+    makers = installed() if available is None else available
     needed = required_capabilities(workflow)
     decisive = next((each for each in _DECISIVE if each in needed), None)
     why = "is acyclic and requires nothing more" if decisive is None else _DECISIVE[decisive]
-    if asked != "auto":
-        if asked not in available:
-            expected = f"`auto` or the name of an engine is needed; {did_you_mean(asked, ['auto', *available])}"
-            raise ConfigurationError("engine", asked, expected)
-        engine = check_engine(available[asked](store))
+    if asked not in ("auto", SHADOW):
+        engine = check_engine(_maker(asked, makers)(store))
         if lacking := needed - engine.capabilities:
             raise ConfigurationError(
-                "engine", asked, f"one with {', '.join(sorted(lacking))} is needed{_hint(lacking)}"
+                "engine", asked, f"one with {', '.join(sorted(lacking))} is needed{_hint(lacking, makers)}"
             )
         return Selection(engine, f"{asked} was asked for, and the workflow {why}")
     lacking = needed
-    preferred = [name for name in _PREFERRED[decisive is not None] if name in available]
-    for name in dict.fromkeys([*preferred, *available]):
-        engine = check_engine(available[name](store))
+    preferred = [name for name in _PREFERRED[decisive is not None] if name in makers]
+    able: list[ExecutionEngine] = []
+    for name in dict.fromkeys([*preferred, *makers]):
+        engine = check_engine(makers[name](store))
         lacking = needed - engine.capabilities
-        if not lacking:
+        able += [] if lacking else [engine]
+        if able and asked == "auto":
             return Selection(engine, f"the workflow {why}, and {name} is the first engine that can run it")
-    expected = f"an engine with {', '.join(sorted(lacking))} is needed: the workflow {why}{_hint(lacking)}"
+    if able:
+        return _shadowed(able, makers, store, why)
+    expected = f"an engine with {', '.join(sorted(lacking))} is needed: the workflow {why}{_hint(lacking, makers)}"
     raise ConfigurationError("engine", asked, expected)
 
 
-def _hint(lacking: frozenset[Capability]) -> str:
+def _maker(asked: str, makers: Mapping[str, EngineMaker]) -> EngineMaker:
+    if asked in makers:
+        return makers[asked]
+    if asked in ENGINES:
+        return ENGINES[asked]  # it says what is wrong with what is installed
+    hint = did_you_mean(asked, ["auto", SHADOW, *makers])
+    raise ConfigurationError("engine", asked, f"`auto`, `shadow` or the name of an engine is needed; {hint}")
+
+
+def _shadowed(
+    able: Sequence[ExecutionEngine], makers: Mapping[str, EngineMaker], store: RunStore | None, why: str
+) -> Selection:
+    """Return the first engine, with the second one as its shadow, where there is one."""
+    primary, *others = able
+    first = f"shadow was asked for: the workflow {why}, {primary.name} runs it"
+    if not others or not isinstance(primary, StoredEngine):
+        if len(makers) < 2:
+            raise ConfigurationError("engine", SHADOW, f"two engines are needed; {version_fault()}")
+        return Selection(primary, f"{first}, and no other engine can repeat it")
+    second = others[0].name
+    return Selection(ShadowEngine(primary, makers[second], store), f"{first}, and {second} repeats it")
+
+
+def _hint(lacking: frozenset[Capability], makers: Mapping[str, EngineMaker]) -> str:
     """Return which extra brings an engine with these capabilities, as the end of a sentence."""
-    extras = sorted({_EXTRAS[each] for each in lacking if each in _EXTRAS})
-    return "".join(f"; the extra `{extra}` brings one" for extra in extras)
+    if Capability.CYCLES not in lacking:
+        return ""
+    return "; langgraph has them" if "langgraph" in makers else f"; {version_fault() or 'langgraph has them'}"

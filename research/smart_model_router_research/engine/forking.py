@@ -9,6 +9,7 @@ from typing import Any
 
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router_research.engine.joining import consider
+from smart_model_router_research.engine.loops import begin_pass, goes_on, row_name
 from smart_model_router_research.engine.protocol import CheckpointRef
 from smart_model_router_research.engine.states import StepResult, StepState
 from smart_model_router_research.engine.steps import checked, step_input
@@ -66,15 +67,32 @@ class _Fork:
     def keep(self, workflow: WorkflowDefinition, inputs: Mapping[str, Any], prefix: str, same: set[str]) -> bool:
         """Keep what is valid of one graph; returns whether that is all of its steps. `same` are those not changed."""
         results: dict[str, StepResult] = {}
-        for name in TopologicalSorter({step.name: step.needs for step in workflow.steps}).static_order():
-            full = prefix + name
-            row = self._replaced.get(full)
-            if row is None and name in same and all(need in results for need in workflow.by_name[name].needs):
-                row = self._valid(workflow, workflow.by_name[name], full, inputs, results)
+        order = [*TopologicalSorter({step.name: step.needs for step in workflow.steps}).static_order()]
+        over: set[str] = set()  # the loops all of whose passes are kept
+
+        def keep_step(name: str, number: int = 1) -> None:
+            step, full = workflow.by_name[name], row_name(prefix + name, number)
+            row, loops = self._replaced.get(full), workflow.loop_of
+            ended = all(
+                loops[need] in over for need in step.needs if loops.get(need, loops.get(name)) != loops.get(name)
+            )
+            if row is None and name in same and ended and all(need in results for need in step.needs):
+                row = self._valid(workflow, step, full, inputs, results)
             if row is not None:
                 results[name] = row.result
                 self.kept[full] = row
-        return len(results) == len(workflow.steps)
+
+        for name in order:
+            keep_step(name)
+            body, number = [each for each in order if each in workflow.loops.get(name, ())], 1
+            while all(each in results for each in body) and goes_on(workflow.by_name[name], number, results, inputs):
+                number += 1
+                begin_pass(body, results)
+                for each in body:
+                    keep_step(each, number)
+            if all(each in results for each in body):
+                over.add(name)
+        return all(name in results for name in workflow.by_name) and over.issuperset(workflow.loops)
 
     def _valid(
         self,

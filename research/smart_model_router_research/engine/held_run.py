@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from smart_model_router.domain.ports import Clock
 from smart_model_router.flow.clock import EARLY
 from smart_model_router_research.engine.joining import CANCELLED, consider
 from smart_model_router_research.engine.journal import RunJournal
+from smart_model_router_research.engine.loops import begin_pass, ended_pass, goes_on, passes_of, row_name
 from smart_model_router_research.engine.protocol import ExecutionContext, ExecutionResult, RunEventKind
 from smart_model_router_research.engine.results import execution_result, subgraph_result
 from smart_model_router_research.engine.states import (
@@ -24,7 +25,7 @@ from smart_model_router_research.engine.states import (
     StepState,
     moved,
 )
-from smart_model_router_research.engine.steps import StepRunner, step_input
+from smart_model_router_research.engine.steps import Ending, StepRunner, step_input
 from smart_model_router_research.engine.store_port import (
     RunBusy,
     RunLease,
@@ -49,6 +50,7 @@ class GraphState:
 
     `results` go by the names of its steps, whose full names begin with `prefix`. Its steps have to end by `limit`
     (monotonic). `outer` is the step that the subgraph is, and the graph that this stands in; `key` its input hash.
+    `passes` are those of the steps in loops, from 1: `results` has the present one, and the one before.
     """
 
     workflow: WorkflowDefinition
@@ -58,14 +60,20 @@ class GraphState:
     outer: tuple[GraphState, Step] | None = None
     key: str = ""
     results: dict[str, StepResult] = field(default_factory=dict)
+    passes: dict[str, int] = field(default_factory=dict)
+
+    def full_name(self, step: Step) -> str:
+        """Return the name of the row of a step in its present pass."""
+        return row_name(self.prefix + step.name, self.passes.get(step.name, 1))
 
 
 class HeldRun:
     """One run while this process holds it. `ended` is its result when it had ended before; `over` is set at the end.
 
-    An engine drives it: it decides the steps whose needs have settled, and begins those that are ready, as they are of
-    a kind: `work`, `ask` or `enter`. `root` is the graph of the workflow itself, `results` go by full names. `on_beat`
-    is called with each heartbeat: then decisions may be there that `ask` finds. `readers` are told of each write.
+    `run_id` names it. An engine drives it: it decides the steps whose needs have settled, and begins those that are
+    ready, as they are of a kind: `work`, `ask` or `enter`. `root` is the graph of the workflow itself, `results` go by
+    full names. `on_beat` is awaited with each heartbeat: then decisions may be there that `ask` finds. `readers` are
+    told of each write.
     """
 
     def __init__(
@@ -79,8 +87,9 @@ class HeldRun:
         readers: Collection[asyncio.Event],
     ) -> None:
         self.store = store
+        self.run_id = lease.run_id
         self.over = asyncio.Event()
-        self.on_beat: Callable[[], None] = lambda: None
+        self.on_beat: Callable[[], Awaitable[object]] = _ignored
         self.max_concurrency = context.max_concurrency
         self._engine = engine
         self._workflow = workflow
@@ -104,8 +113,12 @@ class HeldRun:
         fresh = not self._known and context.deadline < math.inf  # the instant as it was given, not as it was kept
         left = None if fresh else was.seconds_left
         deadline = min(context.deadline, math.inf if left is None else self._clock.now() + left)
-        self.root = GraphState(workflow, was.inputs, limit=deadline, results=self.results)
+        known = {name: self.results[name] for name in workflow.by_name if name in self.results}
+        self.root = GraphState(workflow, was.inputs, limit=deadline, results=known)
+        self._passes = {"": self.root.passes}
         self.ended = None if was.state in OPEN else self._result()
+        if was.state is RunState.CANCELLED and self.ended is not None:  # also between two passes of a loop
+            self.ended = replace(self.ended, status=was.state, reason=was.reason)
         self._under_way: dict[str, Step] = {}
         self._cancelled = asyncio.Event()
         if lease.cancel_asked:
@@ -158,7 +171,7 @@ class HeldRun:
         while True:
             await self._clock.sleep(self._context.heartbeat)
             await self._renew()
-            self.on_beat()
+            await self.on_beat()
 
     async def _renew(self) -> None:
         """Renew the lease, and cancel the run when that was asked for. Raises StaleLease."""
@@ -173,16 +186,20 @@ class HeldRun:
 
     async def _cancel_rest(self) -> None:
         """Cancel what has not settled: the steps of the workflow, and those of subgraphs that began, these first."""
-        begun, names = {""}, []
-        for name, _ in self._workflow.walk():
-            result = self.results.get(name, PENDING)
-            if name.rpartition(".")[0] in begun and not result.state.settled:
-                names.append(name)
-                if name in self._begun or result.state is not StepState.PENDING:
-                    begun.add(name)
-        for name in sorted(names, key=lambda name: -name.count(".")):
+        for name in list(self._unsettled(self._workflow, "")):
             self.results[name] = CANCELLED
             await self.journal.settle(name, CANCELLED)
+
+    def _unsettled(self, workflow: WorkflowDefinition, prefix: str) -> Iterator[str]:
+        passes = passes_of(workflow, self.results.keys() | self._begun, prefix) | self._passes.get(prefix, {})
+        for step in workflow.steps:
+            full = row_name(prefix + step.name, passes.get(step.name, 1))
+            result = self.results.get(full, PENDING)
+            if result.state.settled:
+                continue
+            if step.workflow is not None and (full in self._begun or result.state is not StepState.PENDING):
+                yield from self._unsettled(step.workflow, f"{full}.")
+            yield full
 
     def _result(self) -> ExecutionResult:
         found = execution_result(
@@ -198,12 +215,31 @@ class HeldRun:
         assert decided is not None  # noqa: S101 - all that it needs has settled
         self._move(graph, step, decided)
         if decided.state is not StepState.READY:
-            await self.journal.settle(graph.prefix + step.name, decided)
+            await self.journal.settle(graph.full_name(step), decided)
         return decided
+
+    def waits(self, graph: GraphState, step: Step) -> bool:
+        """Return whether something that a step needs has not settled; a loop has, from outside, with its last pass."""
+        loops = graph.workflow.loop_of
+        own, needs = loops.get(step.name), set(step.needs)
+        needs |= {loops[need] for need in step.needs if loops.get(need, own) != own}
+        return not all(graph.results.get(need, PENDING).state.settled for need in needs)
+
+    def repeat(self, graph: GraphState, step: Step) -> bool:
+        """Begin another pass of the loop that a settled step ends, when one follows; returns whether."""
+        number = graph.passes.get(step.name, 1)
+        if not goes_on(step, number, graph.results, graph.inputs):
+            return False
+        body = graph.workflow.loops[step.name]
+        begin_pass(body, graph.results)
+        graph.passes.update(dict.fromkeys(body, number + 1))
+        known = {name: self.results.get(row_name(graph.prefix + name, number + 1)) for name in body}
+        graph.results.update((name, result) for name, result in known.items() if result is not None)
+        return True
 
     async def admit(self, graph: GraphState, step: Step) -> StepResult:
         """Let a ready step run; returns that it runs, or that it was skipped for want of time or of budget."""
-        full, budget = graph.prefix + step.name, self._context.budget
+        full, budget = graph.full_name(step), self._context.budget
         waited = full in self._begun and step.kind in _WAITING
         result = RUNNING
         if not waited and self._clock.now() + EARLY >= self._limit(graph, step):
@@ -220,13 +256,14 @@ class HeldRun:
     async def work(self, graph: GraphState, step: Step) -> StepResult:
         """Run a step that was admitted until it has settled; returns its result. Cancelled, it settles nothing."""
         assert step.run is not None  # noqa: S101 - the definition has seen to it
-        full = graph.prefix + step.name
+        full = graph.full_name(step)
         given = self._input(graph, step)
         try:
             if isinstance(given, StepResult):
                 result = await self.journal.settle(full, given)
             else:
-                result = await self._runner.run(step, step.run, given, self._limit(graph, step))
+                ending = self._ending(graph, step)
+                result = await self._runner.run(step, step.run, given, self._limit(graph, step), ending)
             self._move(graph, step, result)
         finally:
             del self._under_way[full]
@@ -236,9 +273,9 @@ class HeldRun:
         """Ask for the decision about an approval, admitted or paused; returns that it is paused, or its result."""
         given = self._input(graph, step)
         if isinstance(given, StepResult):
-            result = await self.journal.settle(graph.prefix + step.name, given)
+            result = await self.journal.settle(graph.full_name(step), given)
         else:
-            result = await self._runner.ask(step, given, self._limit(graph, step))
+            result = await self._runner.ask(step, given, self._limit(graph, step), self._ending(graph, step))
         before = graph.results[step.name].state
         if before is StepState.PAUSED and result.state is StepState.SUCCEEDED:
             self._move(graph, step, RUNNING)
@@ -249,7 +286,7 @@ class HeldRun:
     async def enter(self, graph: GraphState, step: Step) -> GraphState | StepResult:
         """Begin the subgraph that a step is, which was admitted; returns its graph, or how it failed at once."""
         assert step.workflow is not None  # noqa: S101 - the definition has seen to it
-        full = graph.prefix + step.name
+        full = graph.full_name(step)
         given = self._input(graph, step)
         if isinstance(given, StepResult):
             self._move(graph, step, given)
@@ -261,6 +298,7 @@ class HeldRun:
         found = GraphState(step.workflow, given.inputs, prefix, min(own, graph.limit), (graph, step), given.input_hash)
         known = ((name, self.results.get(prefix + name)) for name in step.workflow.by_name)
         found.results.update((name, result) for name, result in known if result is not None)
+        self._passes[prefix] = found.passes
         return found
 
     async def leave(self, graph: GraphState) -> tuple[GraphState, Step]:
@@ -268,7 +306,9 @@ class HeldRun:
         assert graph.outer is not None  # noqa: S101 - the graph of the workflow ends with the run
         outer, step = graph.outer
         result = subgraph_result(graph.workflow, graph.results, graph.inputs, graph.prefix)
-        result = await self.journal.settle(outer.prefix + step.name, result, graph.key)
+        if (ending := self._ending(outer, step)) is not None:
+            result = ending(result)
+        result = await self.journal.settle(outer.full_name(step), result, graph.key)
         self._move(outer, step, result)
         return graph.outer
 
@@ -278,11 +318,18 @@ class HeldRun:
             graph, step = graph.outer
             if graph.results[step.name].state is not StepState.PAUSED:
                 self._move(graph, step, PAUSED)
-                await self.journal.record(RunEventKind.STEP_PAUSED, graph.prefix + step.name)
+                await self.journal.record(RunEventKind.STEP_PAUSED, graph.full_name(step))
+
+    def _ending(self, graph: GraphState, step: Step) -> Ending | None:
+        """Return the last word about a step that ends a loop: its condition is asked before the step is kept."""
+        if step.loop is None:
+            return None
+        number = graph.passes.get(step.name, 1)
+        return lambda result: ended_pass(step, number, result, graph.results, graph.inputs)
 
     def _input(self, graph: GraphState, step: Step) -> StepInput | StepResult:
         """Return what a step reads, or that it fails since that cannot be."""
-        name = graph.prefix + step.name
+        name = graph.full_name(step)
         try:
             given = step_input(step, name, self._context.run_id, self._workflow.hash, graph.inputs, graph.results)
             if step.workflow is not None:
@@ -308,7 +355,11 @@ class HeldRun:
 
     def _move(self, graph: GraphState, step: Step, result: StepResult) -> None:
         moved(graph.results.get(step.name, PENDING).state, result.state)
-        graph.results[step.name] = self.results[graph.prefix + step.name] = result
+        graph.results[step.name] = self.results[graph.full_name(step)] = result
+
+
+async def _ignored() -> None:
+    """Do nothing at a heartbeat: nothing waits for a decision."""
 
 
 RUNNING = StepResult(state=StepState.RUNNING)

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from smart_model_router_research.engine.loops import Results, latest, outputs_of, rows_of
 from smart_model_router_research.engine.states import PENDING, SETTLED, RunState, SkipReason, StepResult, StepState
 from smart_model_router_research.workflow.definition import Step, WorkflowDefinition, scope_of
 from smart_model_router_research.workflow.evaluation import ExpressionTypeError
 from smart_model_router_research.workflow.expressions import evaluate, holds
 
-Results = Mapping[str, StepResult]
 READY = StepResult(state=StepState.READY)
 CANCELLED = StepResult(state=StepState.CANCELLED)
 
@@ -39,9 +39,11 @@ def consider(workflow: WorkflowDefinition, name: str, results: Results, inputs: 
 def run_state(workflow: WorkflowDefinition, results: Results) -> RunState:
     """Return the state of a run by those of its steps; a step without a result is pending.
 
-    `results` go by full names: a failure inside a subgraph that succeeded leaves the run partial.
+    `results` go by full names: a failure inside a subgraph that succeeded, or in an earlier pass of a loop, leaves the
+    run partial.
     """
-    found = {step.name: results.get(step.name, PENDING) for step in workflow.steps}
+    last = latest(workflow, results)
+    found = {step.name: last.get(step.name, PENDING) for step in workflow.steps}
     states = {result.state for result in found.values()}
     if states & _IN_FLIGHT:
         return RunState.RUNNING
@@ -55,9 +57,9 @@ def run_state(workflow: WorkflowDefinition, results: Results) -> RunState:
         return RunState.FAILED
     # A subgraph is what ran inside of it; one that was skipped, or refused its inputs, is so itself.
     worked = [
-        results[name]
-        for name, step in workflow.walk()
-        if name in results and (step.workflow is None or results[name].state is not StepState.SUCCEEDED)
+        result
+        for _, step, result in rows_of(workflow, results)
+        if step.workflow is None or result.state is not StepState.SUCCEEDED
     ]
     ran = any(result.state in _RAN for result in worked)
     cut = any(result.state is StepState.FAILED or result.skip_reason in _CUT for result in worked)
@@ -94,9 +96,3 @@ def _asked(step: Step, results: Results, inputs: Mapping[str, Any]) -> StepResul
         return StepResult(state=StepState.FAILED, error=f"when: {error.message}")
     met, note = holds(value)
     return READY if met else StepResult(state=StepState.SKIPPED, skip_reason=SkipReason.CONDITION, note=note)
-
-
-def outputs_of(results: Results, name: str) -> Mapping[str, Any] | None:
-    """Return the outputs of a step, None unless it succeeded."""
-    found = results.get(name)
-    return None if found is None or found.state is not StepState.SUCCEEDED else found.outputs

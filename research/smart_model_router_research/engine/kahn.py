@@ -44,7 +44,7 @@ class _Schedule:
 
     async def to_the_end(self) -> None:
         """Run all steps that can; return when no more can. Steps that are cancelled have ended then."""
-        self._run.on_beat = lambda: self._news.put_nowait(None)
+        self._run.on_beat = lambda: self._news.put(None)
         self._begin(self._run.root)
         try:
             while True:

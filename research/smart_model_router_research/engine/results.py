@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from smart_model_router_research.engine.joining import Results, outputs_of, run_state
+from smart_model_router_research.engine.joining import run_state
+from smart_model_router_research.engine.loops import Results, latest, outputs_of, rows_of
 from smart_model_router_research.engine.protocol import ExecutionResult
 from smart_model_router_research.engine.states import PENDING, RunState, SkipReason, StepResult, StepState
 from smart_model_router_research.workflow.definition import Costs, WorkflowDefinition
@@ -23,11 +24,13 @@ def execution_result(
     """
     state = run_state(workflow, results)
     outputs, state, reason = _outputs(workflow, results, inputs, state, _reason(workflow, results, state))
-    named = [name for name, _ in workflow.walk() if name in results or name in workflow.by_name]
+    begun = {name: result for name, _, result in rows_of(workflow, results)}
+    waiting = {step.name: PENDING for step in workflow.steps if step.name not in begun}
+    order = [name for name, _ in workflow.walk() if name in waiting or name in begun] if waiting else begun
     return ExecutionResult(
         run_id=run_id,
         status=state,
-        steps={name: results.get(name, PENDING) for name in named},
+        steps={name: begun.get(name, PENDING) for name in dict.fromkeys([*order, *begun])},
         outputs=outputs,
         reason=reason,
         usage=usage,
@@ -53,7 +56,8 @@ def _outputs(
     workflow: WorkflowDefinition, results: Results, inputs: Mapping[str, Any], state: RunState, reason: str
 ) -> tuple[Mapping[str, Any], RunState, str]:
     """Return the outputs, and state and reason, which a type error changes."""
-    scope = {"inputs": inputs, "steps": {name: {"outputs": outputs_of(results, name)} for name in workflow.by_name}}
+    last = latest(workflow, results)
+    scope = {"inputs": inputs, "steps": {name: {"outputs": outputs_of(last, name)} for name in workflow.by_name}}
     try:
         return fill(workflow.outputs, scope), state, reason
     except ExpressionTypeError as error:
@@ -68,7 +72,7 @@ def _reason(workflow: WorkflowDefinition, results: Results, state: RunState, pre
         return ""
     if state is RunState.CANCELLED:
         return "the run was cancelled"
-    found = [(f"{prefix}{name}", step, results[name]) for name, step in workflow.walk() if name in results]
+    found = [(f"{prefix}{name}", step, result) for name, step, result in rows_of(workflow, results)]
     if state is RunState.PAUSED:
         paused = (name for name, step, result in found if result.state is StepState.PAUSED and step.workflow is None)
         return f"step {next(paused, '')} waits for a decision"

@@ -6,14 +6,14 @@ import asyncio
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from smart_model_router.domain.errors import ConfigurationError, RequestRejected
 from smart_model_router.domain.ports import Clock, Dice
-from smart_model_router_research.engine.joining import Results, outputs_of
 from smart_model_router_research.engine.journal import RunJournal
+from smart_model_router_research.engine.loops import Results, outputs_of
 from smart_model_router_research.engine.protocol import RunEventKind
 from smart_model_router_research.engine.states import FREE, StepResult, StepState
 from smart_model_router_research.workflow.definition import (
@@ -35,6 +35,8 @@ BACKOFF_BASE = 0.25
 BACKOFF_CAP = 8.0
 """Seconds. The pause before retry n (from 0) is drawn from [0, min(cap, base x 2^n)): full jitter."""
 _MAX_ERROR = 2_000
+Ending = Callable[[StepResult], StepResult]
+"""The last word about a step that has succeeded, before that is kept."""
 
 
 class OutputsRefused(ValueError):
@@ -85,8 +87,10 @@ class StepRunner:
     dice: Dice
     services: Mapping[str, Any] = field(default_factory=dict)
 
-    async def run(self, step: Step, work: Run, given: StepInput, limit: float = math.inf) -> StepResult:
-        """Run the work of a step until it has settled, and keep its result; returns it.
+    async def run(
+        self, step: Step, work: Run, given: StepInput, limit: float = math.inf, ending: Ending | None = None
+    ) -> StepResult:
+        """Run the work of a step until it has settled, and keep its result, as `ending` leaves it; returns it.
 
         A step that has settled with the same input does not run again. `limit` (monotonic) is that of the run: an
         attempt that it cuts is the last. An error, a time-out included, is retried with full-jitter back-off while
@@ -107,6 +111,7 @@ class StepRunner:
             costs = began.costs if costs is FREE else costs + began.costs
             if not isinstance(outcome, _Failure):
                 result = StepResult(state=StepState.SUCCEEDED, outputs=outcome, attempts=attempt, costs=costs)
+                result = result if ending is None else ending(result)
                 return await self.journal.settle(given.step, result, given.input_hash)
             pause = None if outcome.permanent or attempt == step.attempts else self._pause(attempt, limit)
             if pause is None:
@@ -121,8 +126,10 @@ class StepRunner:
         pause = self.dice.roll() * min(BACKOFF_CAP, BACKOFF_BASE * 2.0 ** (attempt - 1))
         return None if self.clock.now() + pause >= limit else pause
 
-    async def ask(self, step: Step, given: StepInput, limit: float = math.inf) -> StepResult:
-        """Ask for the decision about an approval; returns that it is paused, or its result, which is kept.
+    async def ask(
+        self, step: Step, given: StepInput, limit: float = math.inf, ending: Ending | None = None
+    ) -> StepResult:
+        """Ask for the decision about an approval; returns that it is paused, or its result, kept as `ending` leaves it.
 
         It has succeeded with `approved` and `payload` as outputs, or a rejection has failed it. `limit` (monotonic) is
         that of the run: it, and the time-out of the step, reject.
@@ -135,6 +142,7 @@ class StepRunner:
         if decision.approved:
             outputs = {"approved": True, "payload": decision.payload}
             result = StepResult(state=StepState.SUCCEEDED, outputs=outputs, attempts=1)
+            result = result if ending is None else ending(result)
         else:
             payload = decision.payload
             reason = "" if payload is None else f": {payload if isinstance(payload, str) else json.dumps(payload)}"

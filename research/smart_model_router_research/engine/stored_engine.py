@@ -12,7 +12,6 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from itertools import count
-from typing import ClassVar
 
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router_research.engine.forking import forked
@@ -56,8 +55,8 @@ class StoredEngine(ABC):
     `observer_failures` counts the observers that raised.
     """
 
-    name: ClassVar[str]
-    capabilities: ClassVar[frozenset[Capability]]
+    name: str
+    capabilities: frozenset[Capability]
 
     def __init__(self, store: RunStore | None = None) -> None:
         self._store: RunStore = MemoryRunStore() if store is None else store

@@ -216,6 +216,19 @@ def _step_faults(workflow: WorkflowDefinition, steps: Sequence[Any]) -> Found:
     for number, step in enumerate(steps):
         yield from references.of_step(("steps", number), step)
     yield from references.of_outputs()
+    yield from _shared_loops(graph)
+
+
+def _shared_loops(graph: StepGraph) -> Found:
+    """Yield the loops that have a step of an earlier one: the passes of the two could not be told apart."""
+    taken: dict[str, object] = {}
+    for number, step in enumerate(graph.steps):
+        if isinstance(step.loop, StepLoop):
+            body = graph.loop_body(step.loop.to, step.name)
+            if shared := next((name for name in body if name in taken), None):
+                expected = f"loops without a step in common are needed; {taken[shared]!r} loops over {shared!r}, too"
+                yield WorkflowFault(("steps", number, "loop"), step.loop.to, expected)
+            taken |= dict.fromkeys(body, step.name)
 
 
 def _own_faults(path: Path, step: Any, kind_of_workflow: type) -> Found:
@@ -389,7 +402,11 @@ class _References:
             same = {} if step is None or step.round is None else step.round.same
             yield from self._output(path, written, same.get(names[0], names[0]), names[2:], step, after=after)
         elif step is None or step.round is None:
-            yield WorkflowFault(path, written, f"{root} is for the steps of a template of rounds")
+            if root == "prev" and step is not None and names[0] in self._looped_with(step):
+                yield from self._declared(path, written, names[0], names[1:])
+            else:
+                of_loops = ", and for those of one loop" if root == "prev" else ""
+                yield WorkflowFault(path, written, f"{root} is for the steps of a template of rounds{of_loops}")
         elif step.round.number > 1 and root != "round_number":
             rounds = step.round
             short = rounds.short.get(names[0]) if names[0] not in rounds.prev else None
@@ -411,10 +428,20 @@ class _References:
         if step is not None and not itself and not self.graph.comes_before(name, step.name):
             yield WorkflowFault(path, written, f"{name!r} is not among the steps that {step.name!r} needs")
             return
-        declared = found.declared_outputs
+        yield from self._declared(path, written, name, members)
+
+    def _declared(self, path: Path, written: str, name: str, members: Sequence[str]) -> Found:
+        declared = self.graph.by_name[name].declared_outputs
         if members and declared is not None and members[0] not in declared:
             hint = did_you_mean(members[0], declared)
             yield WorkflowFault(path, written, f"{name!r} declares no such output; {hint}")
+
+    def _looped_with(self, step: Step) -> tuple[str, ...]:
+        """Return the steps of the loop that a step is in."""
+        for last in self.graph.steps:
+            if isinstance(last.loop, StepLoop) and step.name in (body := self.graph.loop_body(last.loop.to, last.name)):
+                return body
+        return ()
 
 
 def _read(parse: Callable[[str], Any], path: Path, text: str) -> Any:

@@ -11,7 +11,9 @@ from typing import Any, Literal
 
 from smart_model_router_research.workflow import checks
 from smart_model_router_research.workflow.faults import WorkflowError, WorkflowFault
+from smart_model_router_research.workflow.graph import StepGraph
 from smart_model_router_research.workflow.step import (
+    BEFORE,
     COSTS,
     Costs,
     InputType,
@@ -28,6 +30,7 @@ from smart_model_router_research.workflow.step import (
 )
 
 __all__ = [
+    "BEFORE",
     "COSTS",
     "Costs",
     "InputType",
@@ -74,6 +77,18 @@ class WorkflowDefinition:
     def by_name(self) -> Mapping[str, Step]:
         """The steps by their names."""
         return {step.name: step for step in self.steps}
+
+    @cached_property
+    def loops(self) -> Mapping[str, tuple[str, ...]]:
+        """The steps of each loop, by the name of its last one. A step is in one loop at most."""
+        ends = {step.name: step.loop.to for step in self.steps if step.loop is not None}
+        graph = StepGraph(self.steps)
+        return {last: graph.loop_body(first, last) for last, first in ends.items()}
+
+    @cached_property
+    def loop_of(self) -> Mapping[str, str]:
+        """The last step of the loop that each step is in, of those that are in one."""
+        return {name: last for last, body in self.loops.items() for name in body}
 
     def needs_of(self, step: str) -> tuple[str, ...]:
         """Return the names of the steps that `step` needs, each once. Raises KeyError for an unknown step."""

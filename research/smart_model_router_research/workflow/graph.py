@@ -58,16 +58,22 @@ class StepGraph:
                 self._before[name] = found
         return bool(self._before.get(other, 0) & self._bit.get(one, 0))
 
+    def loop_body(self, first: object, last: object) -> tuple[str, ...]:
+        """Return the steps of a loop in the order of the definition: both ends, and those between."""
+        if first == last:
+            return tuple(name for name in (first,) if isinstance(name, str))
+        between = [name for name in self.by_name if self.comes_before(first, name) and self.comes_before(name, last)]
+        return tuple(name for name in self.by_name if name in (first, last, *between))
+
     def joins_of_loop(self, first: object, last: object) -> Found:
         """Yield the needs of steps inside a loop that lie outside of it.
 
         They settle once, and the steps of a loop often: an engine of supersteps waits for ever at such a join.
         """
-        inside = [name for name in self.by_name if self.comes_before(first, name)]
-        body = {name for name in inside if name == last or self.comes_before(name, last)}
+        body = self.loop_body(first, last)
         for number, step in enumerate(self.steps):
             for need in self._needs_of(step) if isinstance(step.name, str) and step.name in body else ():
-                if need not in body and need != first:
+                if step.name != first and need not in body:
                     expected = f"a step of the loop from {first!r} is needed; only {first!r} may need others"
                     yield WorkflowFault(("steps", number, "needs", step.needs.index(need)), need, expected)
 

@@ -64,9 +64,11 @@ class StepInput:
 
 @dataclass(frozen=True, slots=True)
 class StepLoop:
-    """A loop: after its step, go back to the step `to` while `condition` is true, at most `max_passes` times.
+    """A loop: when its step has succeeded and `condition` is true, all steps from `to` to it run again.
 
-    For engines with the capability `cycles`.
+    There are at most `max_passes` passes, the first one included. The condition may read the step itself; one of a
+    wrong type fails the step. Steps of the loop read the pass before as `${prev.STEP.y}`, null in the first; steps
+    behind it wait for the last pass, and read that. For engines with the capability `cycles`.
     """
 
     to: str
@@ -165,15 +167,18 @@ class Step:
         return frozenset(name for name in given if isinstance(name, str)) if isinstance(given, tuple) else None
 
 
-class _Steps(Mapping[str, Any]):
-    """The name `steps` of expressions: each step with its outputs, looked up when it is read."""
+BEFORE = "#before"
+"""The end of the name by which the outputs of a step in the pass before are known."""
 
-    def __init__(self, outputs_of: OutputsOf, rounds: RoundScope | None) -> None:
-        self._outputs_of = outputs_of
-        self._same = {} if rounds is None else rounds.same
+
+class _Named(Mapping[str, Any]):
+    """A name of expressions that has steps, looked up when they are read."""
+
+    def __init__(self, look: Callable[[str], Any]) -> None:
+        self._look = look
 
     def __getitem__(self, name: str) -> Any:
-        return {"outputs": self._outputs_of(self._same.get(name, name))}
+        return self._look(name)
 
     def __iter__(self) -> Iterator[str]:
         return iter(())  # an expression names the step that it reads
@@ -187,9 +192,11 @@ def scope_of(step: Step, inputs: Mapping[str, Any], outputs_of: OutputsOf) -> di
 
     `outputs_of` gives the outputs of a step by its name, None for one that has none.
     """
-    scope = {"inputs": inputs, "steps": _Steps(outputs_of, step.round)}
-    if (rounds := step.round) is None:
-        return scope
+    rounds = step.round
+    same = {} if rounds is None else rounds.same
+    scope = {"inputs": inputs, "steps": _Named(lambda name: {"outputs": outputs_of(same.get(name, name))})}
+    if rounds is None:
+        return scope | {"prev": _Named(lambda name: outputs_of(name + BEFORE))}
     prev: dict[str, Any] = {name: outputs_of(before) for name, before in rounds.prev.items()}
     last = {name: _latest([outputs_of(before) or {} for before in earlier]) for name, earlier in rounds.last.items()}
     return scope | {

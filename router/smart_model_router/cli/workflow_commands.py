@@ -31,7 +31,7 @@ KeptBudget = Annotated[
     list[str] | None,
     typer.Option("--budget", metavar="WHAT=NUMBER", help="Another budget than it began with, as for smr workflow run."),
 ]
-Engine = Annotated[str | None, typer.Option(help="auto or kahn; else workflows.engine.")]
+Engine = Annotated[str | None, typer.Option(help="auto, kahn, langgraph or shadow; else workflows.engine.")]
 Out = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the outputs to this file, as JSON.")]
 
 

@@ -32,6 +32,7 @@ from smart_model_router_research.engine import (
     RunEvent,
     RunEventKind,
     RunState,
+    ShadowEngine,
     StepResult,
     StoredRun,
     select_engine,
@@ -179,9 +180,22 @@ async def _perform(
         )
         result = await go(chosen.engine, context)
         waiting = await store.approvals(begun.run_id) if result.status is RunState.PAUSED else ()
+        if isinstance(chosen.engine, ShadowEngine):
+            await _tell_differences(chosen.engine)
     for each in waiting:
         progress.ask(each.step, each.message)
     return result, waiting
+
+
+async def _tell_differences(engine: ShadowEngine) -> None:
+    """Wait for the other engine and tell what it made otherwise. Ctrl-C ends the waiting: the run has its result."""
+    try:
+        for each in await engine.differences():
+            print_line(f"shadow: {each}")
+    except asyncio.CancelledError:
+        print_line("shadow: not waited for")
+        if (task := asyncio.current_task()) is not None:
+            task.uncancel()
 
 
 @dataclass(slots=True)

@@ -247,7 +247,7 @@ class WorkflowsConfig(Options):
     can take it then. Runs that ended `retention_days` ago are deleted.
     """
 
-    engine: Literal["auto", "kahn"] = "auto"
+    engine: Literal["auto", "kahn", "langgraph", "shadow"] = "auto"
     runs: str | None = None
     max_concurrency: Annotated[int, Unit("count"), Interval(ge=1, le=10_000)] = 10
     lease: Annotated[float, Unit("seconds"), Interval(ge=1, le=3600)] = 30.0

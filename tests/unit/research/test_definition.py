@@ -357,7 +357,7 @@ def test_the_limits_themselves_are_allowed() -> None:
     for _ in range(63):
         deep = [deep]
     first = step("a", attempts=100, loop=StepLoop("a", "${steps.a.outputs.x}", 100), timeout=0.001, estimate={"usd": 0})
-    again = step("b", "a", loop=StepLoop("a", "steps.b.outputs.x"), inputs={"x": [2**63 - 1, -(2**63)], "y": deep})
+    again = step("b", "a", loop=StepLoop("b", "steps.b.outputs.x"), inputs={"x": [2**63 - 1, -(2**63)], "y": deep})
     WorkflowDefinition("w", [first, again])
 
 
@@ -372,6 +372,28 @@ def test_a_value_that_is_nested_or_shared_without_end_is_refused() -> None:
     assert refused(step("a", inputs={"x": itself})) == {"steps[0].inputs": limits}
     found = refused(Step("a", work, inputs={"x": tuple([tuple([1] * 400)] * 400)}))
     assert found == {"steps[0].inputs": limits}
+
+
+def test_loops_that_share_a_step_are_refused() -> None:
+    """One inside of the other, and two that overlap: the passes of a step could not be numbered."""
+    steps = [step("a"), step("b", "a"), step("c", "b", loop=StepLoop("a", "true"))]
+    expected = {"steps[3].loop": "loops without a step in common are needed; 'c' loops over 'b', too"}
+    assert refused(*steps, step("d", "c", loop=StepLoop("b", "true"))) == expected
+    inner = step("b", "a", loop=StepLoop("b", "true"))
+    expected = {"steps[2].loop": "loops without a step in common are needed; 'b' loops over 'b', too"}
+    assert refused(steps[0], inner, steps[2]) == expected
+
+
+def test_steps_of_a_loop_read_the_pass_before() -> None:
+    """No step outside does, and each output that is read is declared."""
+    again = StepLoop("a", "steps.b.outputs.x")
+    loop = [step("a", inputs={"x": "${prev.b.x}"}), step("b", "a", outputs=("x",), loop=again)]
+    assert WorkflowDefinition("w", loop).loops == {"b": ("a", "b")}
+    found = refused(step("a", inputs={"x": "${prev.b.xx}"}), loop[1], step("c", "b", inputs={"x": "${prev.b.x}"}))
+    assert found == {
+        "steps[0].inputs.x": "'b' declares no such output; did you mean 'x'?",
+        "steps[2].inputs.x": "prev is for the steps of a template of rounds, and for those of one loop",
+    }
 
 
 def test_a_join_inside_of_a_loop_is_refused() -> None:
@@ -418,7 +440,7 @@ def test_a_step_reads_what_it_needs() -> None:
         ("steps.b.outputs.x", "'b' is not among the steps that 'c' needs"),
         ("steps.c.outputs.x", "'c' is not among the steps that 'c' needs"),
         ("steps.a.outputs.xx", "'a' declares no such output; did you mean 'x'?"),
-        ("prev.a.x", "prev is for the steps of a template of rounds"),
+        ("prev.a.x", "prev is for the steps of a template of rounds, and for those of one loop"),
         ("round_number == 1", "round_number is for the steps of a template of rounds"),
     ],
 )

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import importlib.metadata
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,13 +21,15 @@ from smart_model_router_research.engine import (
     ExecutionContext,
     ExecutionResult,
     KahnEngine,
+    LangGraphEngine,
     MemoryRunStore,
     RunState,
     RunStatus,
     execute_as_dag,
     select_engine,
 )
-from smart_model_router_research.engine.engine_selector import ENGINES
+from smart_model_router_research.engine.engine_selector import ShadowEngine
+from smart_model_router_research.engine.langgraph import BELOW_VERSION, MIN_VERSION
 from smart_model_router_research.engine.orchestrator import Task
 from smart_model_router_research.workflow import Step, StepInput, StepLoop, WorkflowDefinition, WorkflowError
 
@@ -48,18 +56,34 @@ WHY = {
 
 
 class Everything(KahnEngine):
-    """An engine that says it can do everything, as the one of the extra does."""
+    """An engine that says it can do everything."""
 
-    name = "langgraph"
+    name = "everything"
     capabilities = frozenset(Capability)
 
 
-BOTH = {**ENGINES, "langgraph": Everything}
+@pytest.fixture
+def version(monkeypatch: pytest.MonkeyPatch) -> Callable[[str | None], None]:
+    """Say which version of LangGraph is installed, None for none."""
+    version = importlib.metadata.version
+
+    def install(found: str | None) -> None:
+        def said(name: str) -> str:
+            if name != "langgraph":
+                return version(name)
+            if found is None:
+                raise importlib.metadata.PackageNotFoundError(name)
+            return found
+
+        monkeypatch.setattr(importlib.metadata, "version", said)
+
+    return install
 
 
 @pytest.mark.parametrize("kind", [kind for kind in FIVE if kind != "cyclic"])
-def test_without_the_extra_kahn_serves_all_but_cycles(kind: str) -> None:
+def test_without_the_extra_kahn_serves_all_but_cycles(kind: str, version: Callable[[str | None], None]) -> None:
     """The reason is one sentence that names the requirement which decided."""
+    version(None)
     selected = select_engine(FIVE[kind])
     assert selected.engine.name == "kahn"
     assert selected.reason == f"the workflow {WHY[kind]}, and kahn is the first engine that can run it"
@@ -68,36 +92,95 @@ def test_without_the_extra_kahn_serves_all_but_cycles(kind: str) -> None:
 @pytest.mark.parametrize("kind", FIVE)
 def test_with_the_extra_what_needs_more_than_order_goes_to_it(kind: str) -> None:
     """A pure DAG stays with Kahn, whose steps wait for no others."""
-    selected = select_engine(FIVE[kind], available=BOTH)
+    selected = select_engine(FIVE[kind])
     assert selected.engine.name == ("kahn" if kind == "pure" else "langgraph")
     assert selected.reason.startswith(f"the workflow {WHY[kind]}, and {selected.engine.name}")
 
 
-@pytest.mark.parametrize("asked", ["auto", "kahn"])
-def test_a_loop_is_refused_with_the_extra_that_brings_an_engine(asked: str) -> None:
+@pytest.mark.parametrize("asked", ["auto", "kahn", "langgraph"])
+def test_a_loop_is_refused_with_the_extra_that_brings_an_engine(
+    asked: str, version: Callable[[str | None], None]
+) -> None:
     """Whichever way the engine is asked for."""
-    with pytest.raises(ConfigurationError, match=r"with cycles is needed.*extra `langgraph` brings one") as error:
+    version(None)
+    with pytest.raises(ConfigurationError, match=r"langgraph >=1.2,<1.3 is needed; the extra `langgraph`") as error:
         select_engine(CYCLIC, asked)
     assert (error.value.key, error.value.value) == ("engine", asked)
+
+
+@pytest.mark.parametrize("found", ["1.1.9", "1.3.0", "2.0", "0.6.11", "1.3.0rc1"])
+def test_a_version_that_was_not_tried_is_refused_by_its_number(
+    found: str, version: Callable[[str | None], None]
+) -> None:
+    """With the range; what needs no loop runs on Kahn."""
+    version(found)
+    said = rf"langgraph >=1.2,<1.3 is needed, and {re.escape(found)} is installed"
+    for asked in ("auto", "langgraph", "kahn"):
+        with pytest.raises(ConfigurationError, match=said):
+            select_engine(CYCLIC, asked)
+    with pytest.raises(ConfigurationError, match=said):
+        LangGraphEngine()
+    with pytest.raises(ConfigurationError, match=f"two engines are needed; {said}"):
+        select_engine(DAG, "shadow")
+    assert select_engine(HITL).engine.name == "kahn"
+
+
+def test_the_versions_are_those_of_the_extra() -> None:
+    """As pyproject.toml pins it."""
+    extra = tomllib.loads(Path("pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]["langgraph"]
+    assert "langgraph>=1.2,<1.3" in extra
+    assert (MIN_VERSION, BELOW_VERSION) == ((1, 2), (1, 3))
+
+
+def test_the_selector_imports_no_engine_of_others() -> None:
+    """Neither a choice nor its refusal pays for LangGraph: only a run on it does."""
+    program = """
+import sys
+import smart_model_router_research.engine as engine
+from smart_model_router_research.workflow import Step, StepLoop, WorkflowDefinition
+async def work(step): return {}
+plain, loop = Step("a", work), Step("a", work, loop=StepLoop("a", "false"))
+for steps in ([plain], [plain, Step("ok", kind="approval")], [loop]):
+    for asked in ("auto", "langgraph", "kahn", "shadow"):
+        try:
+            engine.select_engine(WorkflowDefinition("w", steps), asked)
+        except Exception as error:
+            assert "cycles" in str(error), error
+print(sorted({name.partition(".")[0] for name in sys.modules} & {"langgraph", "langchain_core"}))
+"""
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert told.stdout == "[]\n"
+
+
+def test_a_shadow_is_the_engine_that_would_run_it_and_the_next_one() -> None:
+    """Both are named; where no second one can, the first runs alone, and the reason says so."""
+    selected = select_engine(DAG, "shadow")
+    assert (selected.engine.name, type(selected.engine)) == ("kahn", ShadowEngine)
+    why = "the workflow is acyclic and requires nothing more"
+    assert selected.reason == f"shadow was asked for: {why}, kahn runs it, and langgraph repeats it"
+    assert select_engine(HITL, "shadow").engine.name == "langgraph"
+    alone = select_engine(CYCLIC, "shadow")
+    assert type(alone.engine) is LangGraphEngine
+    assert alone.reason.endswith("langgraph runs it, and no other engine can repeat it")
 
 
 def test_the_needs_of_subgraphs_decide_as_well() -> None:
     """A loop inside is a loop."""
     outer = WorkflowDefinition("o", [Step("s", kind="workflow", workflow=CYCLIC)])
-    with pytest.raises(ConfigurationError, match="has a loop"):
-        select_engine(outer)
+    assert select_engine(outer).reason.startswith("the workflow has a loop, and langgraph is")
     assert select_engine(WorkflowDefinition("o", [Step("s", kind="workflow", workflow=DAG)])).engine.name == "kahn"
 
 
 def test_an_engine_that_is_asked_for_is_taken_where_it_can() -> None:
     """Without a look at preferences; an unknown name has its nearest."""
-    selected = select_engine(HITL, "kahn", BOTH)
+    selected = select_engine(HITL, "kahn")
     assert (selected.engine.name, selected.reason) == (
         "kahn",
         "kahn was asked for, and the workflow waits for decisions",
     )
-    with pytest.raises(ConfigurationError, match="did you mean 'kahn'"):
-        select_engine(DAG, "khan")
+    for wrong, right in (("khan", "kahn"), ("lang_graph", "langgraph"), ("shadows", "shadow")):
+        with pytest.raises(ConfigurationError, match=f"did you mean '{right}'"):
+            select_engine(DAG, wrong)
 
 
 def test_an_engine_without_what_it_declares_is_refused() -> None:
@@ -107,7 +190,7 @@ def test_an_engine_without_what_it_declares_is_refused() -> None:
         async def history(self) -> Sequence[CheckpointRef]:  # type: ignore[override]  # the fault of this test
             return ()
 
-    with pytest.raises(ConfigurationError, match=r"engine langgraph\.history"):
+    with pytest.raises(ConfigurationError, match=r"engine everything\.history"):
         select_engine(HITL, available={"langgraph": Short})
 
     class Bare:
@@ -136,7 +219,7 @@ def test_an_engine_of_others_is_asked_last() -> None:
     class Other(Everything):
         name = "other"
 
-    available = {**ENGINES, "other": Other}
+    available = {"kahn": KahnEngine, "other": Other}
     assert select_engine(HITL, available=available).engine.name == "kahn"
     assert select_engine(CYCLIC, available=available).engine.name == "other"
 

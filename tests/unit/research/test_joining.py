@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smart_model_router_research.engine.joining import consider, outputs_of, run_state
+from smart_model_router_research.engine.joining import consider, run_state
+from smart_model_router_research.engine.loops import outputs_of
 from smart_model_router_research.engine.states import (
     MOVES,
     IllegalMove,
