@@ -14,6 +14,7 @@ from langgraph.types import Command, interrupt
 
 from smart_model_router.testing import START as BEGIN
 from smart_model_router.testing import LoopClock, run_virtual
+from tests.conformance.engine_harness import passing
 
 
 def merged(old: list[str], new: list[str]) -> list[str]:
@@ -40,7 +41,7 @@ def named(name: str, seconds: float = 0.0) -> Node:
 
     async def node(state: Ran) -> Ran:
         del state
-        await asyncio.sleep(seconds)
+        await passing(seconds)
         return {"ran": [name]}
 
     return node
@@ -84,14 +85,14 @@ def test_a_node_that_raises_cancels_those_beside_it_also_while_they_clean_up() -
 
     async def cleans(state: Ran) -> Ran:
         try:
-            await asyncio.sleep(60)
+            await passing(60)
         finally:
-            await asyncio.sleep(1)
+            await passing(1)
             cleaned.append("a")
         return {"ran": ["a"]}
 
     async def raises(state: Ran) -> Ran:
-        await asyncio.sleep(1)
+        await passing(1)
         raise RuntimeError("no")
 
     built = graph({"a": cleans, "b": raises}, [(START, "a"), (START, "b")])
@@ -101,7 +102,7 @@ def test_a_node_that_raises_cancels_those_beside_it_also_while_they_clean_up() -
 
     async def cancelled() -> None:
         task = asyncio.create_task(ran(graph({"a": cleans}, [(START, "a")])))
-        await asyncio.sleep(1)
+        await passing(1)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
