@@ -12,7 +12,7 @@ LOCK := $(BIN)/uv pip compile --quiet --no-config --universal --python-version 3
 # pyright brings its own node from the package registry; without this it also asks whether a newer one exists.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: help setup demo test test-pure test-units test-sockets test-alone nightly check lint mypy pyright imports leaks format mutants bench bench-peers bench-gateways peers chaos docs browser agents compat comply examples litellm-examples screenshots bench-fusion-peers bench-search failoverbench lock build clean
+.PHONY: help setup demo test test-pure test-units test-sockets test-alone nightly check lint mypy pyright imports leaks format mutants bench bench-peers bench-gateways peers chaos docs browser agents compat langgraph comply examples litellm-examples screenshots bench-fusion-peers bench-search failoverbench lock build clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -82,7 +82,7 @@ format: setup  ## mend what ruff can mend
 
 nightly: setup  ## ten times the examples of every property, a thousand seeds through the simulation, the whole grid, reviews due; hours
 	SMR_HYPOTHESIS_PROFILE=nightly $(BIN)/pytest -n auto --dist worksteal --timeout 1800 -m hypothesis tests/unit tests/property tests/e2e
-	SMR_KILL_POINTS=100 $(BIN)/pytest --timeout 1800 tests/e2e/test_run_processes.py -k kill_9
+	SMR_KILL_POINTS=100 $(BIN)/pytest --timeout 1800 tests/e2e/test_run_processes.py tests/e2e/test_saver_processes.py -k kill_9
 	SMR_FUZZ_CASES=200000 $(BIN)/pytest --timeout 7200 tests/unit/gateway/test_seeded_fuzz.py
 	$(BIN)/python -m tools.nightly
 	$(BIN)/python tools/adr.py --due
@@ -131,10 +131,13 @@ agents: setup  ## coding agents, SDKs and frameworks against `smr serve` and a f
 compat: setup  ## the tests of the clients and of SDK providers with older SDKs, each pair in an environment of its own
 	$(BIN)/python -m tools.compat
 
+langgraph: setup  ## the tests of RunSaver and of the engines with the oldest and the newest LangGraph that pyproject.toml admits
+	$(BIN)/python -m tools.langgraph_releases
+
 comply: setup  ## llm-comply asks `smr serve` in Chat, Messages and Responses, served by providers of each dialect
 	$(BIN)/python -m tools.comply
 
-examples: setup  ## those that need a framework (LangGraph), which it brings itself; `make test` runs the others
+examples: setup  ## those that need a framework (LangGraph, LangChain), which it brings itself; `make test` runs the others
 	$(BIN)/python tools/examples.py
 
 screenshots: setup  ## the pictures of docs/images, taken from a real incident

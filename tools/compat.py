@@ -5,17 +5,10 @@ Each pair of SDKs has an environment of its own, with all else as requirements/d
 
 from __future__ import annotations
 
-import subprocess
 import sys
-import tempfile
-import tomllib
 from dataclasses import dataclass
-from pathlib import Path
-from xml.etree import ElementTree as ET
 
-from packaging.requirements import Requirement
-
-from tools.lanes import ROOT, environment
+from tools.lanes import TESTING, asked, environment, lower_bounds, tested
 
 SDKS = frozenset({"anthropic", "openai"})
 TESTS = (
@@ -29,7 +22,6 @@ TESTS = (
     "tests/unit/wires/test_answers_fit_the_sdks.py",
 )
 OURS = ("-e", ".[cli,gateway]")
-TESTING = "hypothesis pytest pytest-asyncio pytest-httpx2 pytest-randomly pytest-socket pytest-timeout".split()
 VERSIONS = "import anthropic, openai; print(openai.__version__, anthropic.__version__)"
 BASES = (
     "from smart_model_router_providers.sdk import SDKS, httpx_of; print(*(httpx_of(SDKS[s]).__name__ for s in SDKS))"
@@ -58,49 +50,15 @@ def pairs() -> list[Pair]:
 
 def oldest() -> dict[str, str]:
     """The lower bounds of the SDKs in pyproject.toml."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    wanted = [Requirement(line) for line in project["dependencies"]]
-    return {
-        sdk.name: bound.version
-        for sdk in wanted
-        if sdk.name in SDKS
-        for bound in sdk.specifier
-        if bound.operator == ">="
-    }
-
-
-def asked(python: Path, code: str) -> list[str]:
-    """The words that a line of Python prints there."""
-    return subprocess.run([python, "-c", code], capture_output=True, encoding="utf-8", check=True).stdout.split()
+    return {name: bound for name, bound in lower_bounds().items() if name in SDKS}
 
 
 def run(pair: Pair) -> bool:
     """Test a pair and tell its line of the table; whether all passed."""
     python = environment(f"compat-{pair.name}", *OURS, *TESTING, pair.openai, pair.anthropic, without_pins_of=SDKS)
     (openai, anthropic), bases = asked(python, VERSIONS), asked(python, BASES)
-    with tempfile.TemporaryDirectory() as folder:
-        told = Path(folder) / "told.xml"
-        done = subprocess.run(
-            [python, "-m", "pytest", *TESTS, "-q", "-p", "no:cacheprovider", f"--junitxml={told}"],
-            cwd=ROOT,
-            capture_output=True,
-            encoding="utf-8",
-            check=False,
-        )
-        suite = ET.parse(told).getroot().find("testsuite") if told.exists() else None  # noqa: S314 - pytest's own
-    counts = (
-        {} if suite is None else {key: int(suite.get(key, 0)) for key in ("tests", "failures", "errors", "skipped")}
-    )
-    passed = counts.get("tests", 0) - sum(counts.get(key, 0) for key in ("failures", "errors", "skipped"))
-    verdict = "ok" if done.returncode == 0 else "FAILED"
     on = " + ".join(bases)
-    print(
-        f"{pair.name:<13} {openai:<8} {anthropic:<10} {on:<16} {passed:>6} {counts.get('skipped', 0):>8}  {verdict}",
-        flush=True,
-    )
-    if done.returncode:
-        print(done.stdout[-8000:], done.stderr[-2000:])
-    return done.returncode == 0
+    return tested(python, TESTS, f"{pair.name:<13} {openai:<8} {anthropic:<10} {on:<16}")
 
 
 def main() -> int:

@@ -16,19 +16,20 @@ ROOT = Path(__file__).resolve().parents[1]
 HOME = ROOT / ".examples"
 PYTHON = HOME / "bin" / "python"
 FOLDER = ROOT / "examples" / "frameworks"
-PACKAGES = ("langgraph==1.*",)
+PACKAGES = ("langgraph>=1.2,<1.3", "langchain-openai==1.*")
 
 
 def prepare() -> None:
     """Have the packages in `.examples`."""
-    if (HOME / "complete").exists():
+    stamp = HOME / "complete"
+    if stamp.exists() and stamp.read_text(encoding="utf-8") == "\n".join(PACKAGES):
         return
     venv.create(HOME, with_pip=True, clear=True)
     packages = next(HOME.glob("lib/python*/site-packages"))
     lines = [f"import site; site.addsitedir({folder!r})\n" for folder in site.getsitepackages()]
     (packages / "main.pth").write_text("".join(lines), encoding="utf-8")
     subprocess.run([PYTHON, "-m", "pip", "install", "--quiet", *PACKAGES], check=True)
-    (HOME / "complete").touch()
+    stamp.write_text("\n".join(PACKAGES), encoding="utf-8")
 
 
 def main() -> int:

@@ -1,6 +1,6 @@
 """A LangGraph agent whose model is a router: the graph plans, the router keeps the model answering.
 
-Needs `pip install langgraph`. Runs without a key: the providers are fault servers, and the first one hangs up on every
+Needs the extra `langgraph`. Runs without a key: the providers are fault servers, and the first one hangs up on every
 question. The graph's nodes call the router itself; a node that calls an SDK would use smart_model_router.clients.
 """
 

@@ -26,10 +26,11 @@ def program() -> str:
 
 
 def start_program(file: Path, *arguments: str | Path | int) -> subprocess.Popen[str]:
-    """Begin a Python program of the tests in a process of its own, with its outputs to read."""
+    """Begin a Python program of the tests in a process of its own, with its streams as pipes."""
     return subprocess.Popen(
         [sys.executable, file, *map(str, arguments)],
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, cast
@@ -43,6 +43,7 @@ NEWEST_FORMAT = 4
 """The newest `v` of a checkpoint that the pinned releases of LangGraph write (`pregel/_checkpoint.py`)."""
 _DELTAS = "counters_since_delta_snapshot"
 """The metadata that name the channels of which a checkpoint has no value of its own."""
+Load = Callable[[str, GraphValue], Any]
 _UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, NotImplementedError)
 
 
@@ -117,65 +118,63 @@ class GraphCodec:
             raise ValueTooLarge(thread_id, what, len(content))
         return GraphValue(type_, bytes(content))
 
-    def loaded(self, thread_id: str, what: str, value: GraphValue) -> Any:
-        """Return a value that was kept. Raises TypesNotAllowed, StoreUnavailable."""
-        with _watched(thread_id, what):
+    @contextmanager
+    def loading(self, thread_id: str) -> Generator[Load]:
+        """Give a function that loads values of a thread that were kept, and names what each is in its errors.
+
+        It raises StoreUnavailable, and TypesNotAllowed when the serializer left an object as its data, which that only
+        logs.
+        """
+        blocked, me = list[tuple[str, str]](), get_ident()
+
+        def listen(event: SerdeEvent) -> None:
+            if event["kind"] in {"msgpack_blocked", "msgpack_method_blocked"} and get_ident() == me:
+                blocked.append((event["module"], event["name"]))
+
+        def load(what: str, value: GraphValue) -> Any:
             try:
-                return self._serde.loads_typed((value.type, value.content))
+                loaded = self._serde.loads_typed((value.type, value.content))
             except _UNREADABLE as error:
                 reason = f"{shown_thread(thread_id)}: its {what} cannot be read: {type(error).__name__}: {error}"
                 raise StoreUnavailable(self._place, reason) from error
+            if blocked:
+                raise TypesNotAllowed(thread_id, what, blocked)
+            return loaded
+
+        unregister = register_serde_event_listener(listen)
+        try:
+            yield load
+        finally:
+            unregister()
 
     def tuple_of(self, found: StoredCheckpoint, metadata: Any = None) -> CheckpointTuple:
-        """Return a checkpoint that was kept, with its metadata where they are loaded already. Raises as `loaded`."""
+        """Return a checkpoint that was kept, with its metadata where they are loaded already. Raises as `loading`."""
         _check_format(found.thread_id, found.id, found.format)
-        thread_id, what = found.thread_id, f"checkpoint {found.id!r}"
-        body = self.loaded(thread_id, what, found.body)
-        if metadata is None:
-            metadata = self.loaded(thread_id, f"metadata of {what}", found.metadata)
-        values = {
-            name: self.loaded(thread_id, f"channel {name!r} of {what}", value) for name, value in found.values.items()
-        }
+        what = f"checkpoint {found.id!r}"
+        with self.loading(found.thread_id) as load:
+            body = load(what, found.body)
+            metadata = load(f"metadata of {what}", found.metadata) if metadata is None else metadata
+            values = {name: load(f"channel {name!r} of {what}", value) for name, value in found.values.items()}
+            writes = [(task, name, load(f"write to {name!r} of {what}", value)) for task, name, value in found.writes]
         versions = {name: version for name, (version, _) in found.channels.items()}
         return CheckpointTuple(
-            config=config_of(thread_id, found.space, found.id),
+            config=config_of(found.thread_id, found.space, found.id),
             checkpoint=cast("Checkpoint", {**body, "channel_values": values, "channel_versions": versions}),
             metadata=metadata,
-            parent_config=None if found.parent is None else config_of(thread_id, found.space, found.parent),
-            pending_writes=[
-                (task, name, self.loaded(thread_id, f"write to {name!r} of {what}", value))
-                for task, name, value in found.writes
-            ],
+            parent_config=None if found.parent is None else config_of(found.thread_id, found.space, found.parent),
+            pending_writes=writes,
         )
 
     def histories(self, thread_id: str, found: Mapping[str, ChannelHistory]) -> dict[str, DeltaChannelHistory]:
-        """Return the histories of channels. Raises as `loaded`."""
+        """Return the histories of channels. Raises as `loading`."""
         histories: dict[str, DeltaChannelHistory] = {}
-        for name, history in found.items():
-            what = f"history of channel {name!r}"
-            writes = [(task, name, self.loaded(thread_id, what, value)) for task, value in history.writes]
-            histories[name] = {"writes": writes}
-            if history.seed is not None:
-                histories[name]["seed"] = self.loaded(thread_id, what, history.seed)
+        with self.loading(thread_id) as load:
+            for name, history in found.items():
+                what = f"history of channel {name!r}"
+                histories[name] = {"writes": [(task, name, load(what, value)) for task, value in history.writes]}
+                if history.seed is not None:
+                    histories[name]["seed"] = load(what, history.seed)
         return histories
-
-
-@contextmanager
-def _watched(thread_id: str, what: str) -> Generator[None]:
-    """Raise TypesNotAllowed when the serializer left an object as its data, which it only logs."""
-    blocked, me = list[tuple[str, str]](), get_ident()
-
-    def listen(event: SerdeEvent) -> None:
-        if event["kind"] in {"msgpack_blocked", "msgpack_method_blocked"} and get_ident() == me:
-            blocked.append((event["module"], event["name"]))
-
-    unregister = register_serde_event_listener(listen)
-    try:
-        yield
-    finally:
-        unregister()
-    if blocked:
-        raise TypesNotAllowed(thread_id, what, blocked)
 
 
 def _check_format(thread_id: str, checkpoint_id: str, found: int) -> None:

@@ -35,7 +35,7 @@ WHERE w.thread = ? AND w.space = ? AND w.checkpoint = ? ORDER BY w.path, w.task,
 """
 _VALUES = """
 SELECT number, digest, type, content FROM graph_values
-WHERE thread = ? AND number IN (SELECT value FROM json_each(?))
+WHERE number IN (SELECT value FROM json_each(?)) AND +thread = ?  -- by number, not by the index of the thread's values
 """
 _PUT_WRITE = "INSERT OR {} INTO graph_writes VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 # A thread that waits for a decision has an interrupt at the latest checkpoint of a namespace.
@@ -301,7 +301,7 @@ class GraphTables:
     def _values(self, thread: int | None, found: StoredCheckpoint, names: Collection[str]) -> dict[str, GraphValue]:
         """Return the values that a checkpoint has of these channels."""
         wanted = {name: number for name, (_, number) in found.channels.items() if number is not None and name in names}
-        rows = {number: row for number, *row in self._execute(_VALUES, (thread, json.dumps(list(wanted.values()))))}
+        rows = {number: row for number, *row in self._execute(_VALUES, (json.dumps(list(wanted.values())), thread))}
         where = f"of checkpoint {found.id!r}"
         return {
             name: self._value(found.thread_id, f"channel {name!r} {where}", *rows.get(number, (None, None, None)))
@@ -339,11 +339,13 @@ class GraphTables:
             return {name: (version, number) for name, (version, number) in json.loads(str(text)).items()}
 
     def _value(self, thread_id: str, what: str, digest: object, type_: object, content: object) -> GraphValue:
-        with self._reading(thread_id, what):
+        try:  # for each value of a checkpoint: a context manager would cost more than the rest
             value = _read_value(type_, content)
-            if digest != _digest(value.type, value.content):
-                raise ValueError("its content has another SHA-256 than its row")
-            return value
+        except TypeError as error:
+            raise self._unreadable(thread_id, what, error) from error
+        if digest != _digest(value.type, value.content):
+            raise self._unreadable(thread_id, what, ValueError("its content has another SHA-256 than its row"))
+        return value
 
     @contextmanager
     def _reading(self, thread_id: str, what: str) -> Generator[None]:
@@ -351,8 +353,11 @@ class GraphTables:
         try:
             yield
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            reason = f"{shown_thread(thread_id)}: its {what} cannot be read: {type(error).__name__}: {error}"
-            raise StoreUnavailable(self._place, reason) from error
+            raise self._unreadable(thread_id, what, error) from error
+
+    def _unreadable(self, thread_id: str, what: str, error: Exception) -> StoreUnavailable:
+        reason = f"{shown_thread(thread_id)}: its {what} cannot be read: {type(error).__name__}: {error}"
+        return StoreUnavailable(self._place, reason)
 
 
 def _digest(type_: str, content: bytes) -> bytes:

@@ -21,7 +21,6 @@ from smart_model_router_research.engine.graph_codec import GraphCodec, config_of
 from smart_model_router_research.engine.graph_threads import (
     GraphThreads,
     GraphTransaction,
-    GraphValue,
     StoredCheckpoint,
     SupportsGraphs,
 )
@@ -137,7 +136,7 @@ class RunSaver(BaseCheckpointSaver[int]):
 
         Those are left out that are deleted while it is read. Raises CheckpointTooNew, TypesNotAllowed.
         """
-        listing = _Listing(self._codec.loaded, config, filter, before, limit)
+        listing = _Listing(self._codec, config, filter, before, limit)
         while not listing.over:
             for found, metadata in self._threads.read(listing.page):
                 yield self._codec.tuple_of(found, metadata)
@@ -151,7 +150,7 @@ class RunSaver(BaseCheckpointSaver[int]):
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
         """Do as `list` does."""
-        listing = _Listing(self._codec.loaded, config, filter, before, limit)
+        listing = _Listing(self._codec, config, filter, before, limit)
         while not listing.over:
             for found, metadata in await self._threads.aread(listing.page):
                 yield self._codec.tuple_of(found, metadata)
@@ -230,7 +229,7 @@ class _Listing:
 
     def __init__(
         self,
-        load: Callable[[str, str, GraphValue], Any],
+        codec: GraphCodec,
         config: RunnableConfig | None,
         wanted: dict[str, Any] | None,
         before: RunnableConfig | None,
@@ -244,7 +243,7 @@ class _Listing:
             given.get("checkpoint_id") or None,
             None if before is None else before.get("configurable", {}).get("checkpoint_id") or None,
         )
-        self._load = load
+        self._codec = codec
         self._wanted = (wanted or {}).items()
         self._left = limit
         self._last: StoredCheckpoint | None = None
@@ -260,7 +259,8 @@ class _Listing:
             if self._left == 0:
                 self.over = True
                 break
-            metadata = self._load(row.thread_id, f"metadata of checkpoint {row.id!r}", row.metadata)
+            with self._codec.loading(row.thread_id) as load:
+                metadata = load(f"metadata of checkpoint {row.id!r}", row.metadata)
             if all(metadata.get(key) == value for key, value in self._wanted):
                 found.append((tables.filled(row), metadata))
                 self._left = None if self._left is None else self._left - 1

@@ -100,17 +100,26 @@ def test_a_file_that_is_deleted_under_a_graph_acknowledges_nothing_more(path: Pa
     assert saver.get_tuple(config) is None
 
 
-def test_a_full_file_loses_nothing_that_was_acknowledged(store: SqliteRunStore, saver: RunSaver) -> None:
-    """SQLite says that there is no room: nothing of the checkpoint is there, and with room it is kept."""
+@pytest.mark.parametrize(
+    ("prevent", "said"),
+    [
+        ("max_page_count = {pages}", "database or disk is full"),
+        ("query_only = ON", "attempt to write a readonly database"),
+    ],
+)
+def test_a_file_that_cannot_be_written_loses_nothing(
+    store: SqliteRunStore, saver: RunSaver, prevent: str, said: str
+) -> None:
+    """Without room, or read-only: nothing of the checkpoint is there, and once it can be written it is kept."""
     kept(saver, "1", {"a": 1})
 
-    def limit(connection: sqlite3.Connection) -> None:
+    def change(connection: sqlite3.Connection) -> None:
         pages = connection.execute("PRAGMA page_count").fetchone()[0]
-        connection.execute(f"PRAGMA max_page_count = {pages}")
+        connection.execute(f"PRAGMA {prevent.format(pages=pages)}")
 
-    store._file._blocking.call(limit)
+    store._file._blocking.call(change)
     before = list(saver.list(None))
-    with pytest.raises(StoreUnavailable, match=r"runs\.db: database or disk is full"):
+    with pytest.raises(StoreUnavailable, match=rf"runs\.db: {said}"):
         kept(saver, "2", {"a": LARGE, "b": 1}, "1")
     # The connection of the next question is a new one, without the limit.
     assert list(saver.list(None)) == before
@@ -284,18 +293,24 @@ async def test_the_loop_goes_on_while_a_checkpoint_is_written(store: SqliteRunSt
     await store.aclose()
 
 
-def test_a_forked_process_writes_with_a_handle_of_its_own(saver: RunSaver) -> None:
-    """Handle and thread are those of its parent, which goes on, too."""
-    asyncio.run(saver.aput(of(), new("1"), {}, {}))
-    child = os.fork()
-    if child == 0:
-        try:
-            asyncio.run(saver.aput(of("t", "1"), new("2"), {}, {}))
-            os._exit(0)
-        finally:
-            os._exit(1)
+FORKING = """
+import asyncio, os, sys
+from smart_model_router_research.engine import RunSaver, SqliteRunStore
+from tests.conformance.run_saver_parts import new, of
+saver = RunSaver(SqliteRunStore(sys.argv[1]))
+asyncio.run(saver.aput(of(), new("1"), {}, {}))
+if (child := os.fork()) == 0:
+    asyncio.run(saver.aput(of("t", "1"), new("2"), {}, {}))
+else:
     assert os.waitpid(child, 0)[1] == 0
     asyncio.run(saver.aput(of("t", "2"), new("3"), {}, {}))
+"""
+
+
+def test_a_forked_process_writes_with_a_handle_of_its_own(path: Path, saver: RunSaver) -> None:
+    """Handle and thread are those of its parent, which goes on, too."""
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    subprocess.run([sys.executable, "-c", FORKING, path], env=environment, check=True)
     assert ids(list(saver.list(of()))) == ["3", "2", "1"]
 
 
