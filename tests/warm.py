@@ -157,7 +157,8 @@ def _become(program: Mapping[str, Any]) -> tuple[CodeType, ModuleType]:
     random.seed()
     sys.argv = program["argv"]
     script = Path(sys.argv[0])
-    sys.path[0] = str(script.parent.absolute())
+    given = program["env"].get("PYTHONPATH", "")
+    sys.path[:1] = [str(script.parent.absolute()), *filter(None, given.split(os.pathsep))]
     for place, name in enumerate(("stdin", "stdout", "stderr")):
         errors = "backslashreplace" if name == "stderr" else "strict"
         buffering = 1 if name == "stderr" else -1

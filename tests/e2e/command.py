@@ -7,12 +7,15 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from smart_model_router_providers.fault import FaultServer
 from tests.warm import warm
 
+ROOT = Path(__file__).parents[2]
 KEY = "k-very-secret"
 SECONDS = 60.0
 """The most that any command may take that does not say otherwise."""
@@ -25,16 +28,52 @@ def program() -> str:
     return found
 
 
-def start_program(file: Path, *arguments: str | Path | int) -> subprocess.Popen[str]:
-    """Begin a Python program of the tests in a process of its own, with its streams as pipes."""
-    return subprocess.Popen(
-        [sys.executable, file, *map(str, arguments)],
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+class StartedProgram:
+    """A Python program of the tests that was started, in a fork of a process that has imported the router.
+
+    `stdin` and `stdout` are pipes. What it writes to stderr is kept for `communicate`.
+    """
+
+    def __init__(self, file: Path, *arguments: str | Path | float) -> None:
+        theirs, ours = os.pipe(), os.pipe()
+        self.stdin: TextIO = os.fdopen(theirs[1], "w", encoding="utf-8")
+        self.stdout: TextIO = os.fdopen(ours[0], encoding="utf-8")
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `communicate`
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        argv = [str(file), *map(str, arguments)]
+        self._program = warm().start(argv, [theirs[0], ours[1], self._errors.fileno()], cwd=Path.cwd(), env=environment)
+        os.close(theirs[0])
+        os.close(ours[1])
+        self.pid = self._program.pid
+        self.kill = self._program.kill
+        self.wait = self._program.wait
+        self.send_signal = self._program.send_signal
+        self.told: tuple[str, str] | None = None
+
+    @property
+    def returncode(self) -> int | None:
+        """Its exit code, or minus the signal that ended it; None before `wait` or `communicate`."""
+        return self._program.returncode
+
+    def tell(self, text: str) -> None:
+        """Write to its stdin at once."""
+        self.stdin.write(text)
+        self.stdin.flush()
+
+    def communicate(self, told: str = "", timeout: float | None = None) -> tuple[str, str]:
+        """Write `told`, end its stdin and wait for its end; return the rest of its stdout, and its stderr.
+
+        Raises subprocess.TimeoutExpired. A second call returns the same again.
+        """
+        if self.told is None:
+            with suppress(BrokenPipeError):
+                self.stdin.write(told)
+                self.stdin.close()
+            self.wait(timeout)
+            with self.stdout, self._errors:
+                self._errors.seek(0)
+                self.told = self.stdout.read(), self._errors.read().decode()
+        return self.told
 
 
 class Smr:

@@ -9,28 +9,21 @@ from pathlib import Path
 
 import pytest
 
+from tests.warm import warm
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PROGRAMS = sorted(path.name for path in EXAMPLES.glob("*.py") if not path.name.endswith("_test.py"))
 TESTS = sorted(path.name for path in EXAMPLES.glob("*_test.py"))
 
 
-def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    keyless = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
-    return subprocess.run(
-        [sys.executable, "-W", "error", *arguments],
-        cwd=EXAMPLES,
-        env=keyless,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+KEYLESS = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
+SECONDS = 120.0
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_an_example_program_runs_without_a_key(name: str) -> None:
     """It ends with exit code 0, says something and warns of nothing."""
-    done = _run(name)
+    done = warm("-W", "error").run([name], cwd=EXAMPLES, env=KEYLESS, seconds=SECONDS)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.strip()
 
@@ -38,6 +31,9 @@ def test_an_example_program_runs_without_a_key(name: str) -> None:
 @pytest.mark.parametrize("name", TESTS)
 def test_an_example_of_a_test_passes(name: str) -> None:
     """The chaos test of the documentation passes with the plugin alone."""
-    done = _run("-m", "pytest", "-q", "-p", "no:cacheprovider", name)
+    command = [sys.executable, "-W", "error", "-m", "pytest", "-q", "-p", "no:cacheprovider", name]
+    done = subprocess.run(
+        command, cwd=EXAMPLES, env=KEYLESS, capture_output=True, text=True, timeout=SECONDS, check=False
+    )
     assert done.returncode == 0, done.stdout
     assert " passed" in done.stdout

@@ -8,7 +8,6 @@ import os
 import random
 import signal
 import stat
-import subprocess
 import threading
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator
@@ -21,7 +20,7 @@ import pytest
 
 from smart_model_router.flow.clock import here
 from smart_model_router_research.engine import RunLease, RunState, SqliteRunStore, StepState, StoredRun
-from tests.e2e.command import start_program
+from tests.e2e.command import StartedProgram
 from tests.e2e.counting_provider import CountingProvider
 from tests.e2e.run_program import NEEDS
 from tests.store_files import one
@@ -32,12 +31,12 @@ POINTS = int(os.environ.get("SMR_KILL_POINTS", "10"))
 T = TypeVar("T")
 
 
-def start(*arguments: str | Path | int) -> subprocess.Popen[str]:
+def start(*arguments: str | Path | int) -> StartedProgram:
     """Begin one of the programs of run_program.py."""
-    return start_program(PROGRAM, *arguments)
+    return StartedProgram(PROGRAM, *arguments)
 
 
-def finish(program: subprocess.Popen[str]) -> str:
+def finish(program: StartedProgram) -> str:
     """Let a program end well; returns its last line."""
     out, errors = program.communicate(timeout=SECONDS)
     assert program.returncode == 0, errors
@@ -82,7 +81,7 @@ def provider() -> Iterator[CountingProvider]:
 class Killing:
     """One process, and the event at which it is killed."""
 
-    def __init__(self, provider: CountingProvider, program: subprocess.Popen[str], point: str, after: int) -> None:
+    def __init__(self, provider: CountingProvider, program: StartedProgram, point: str, after: int) -> None:
         self._program = program
         self._left = after
         self._lock = threading.Lock()
@@ -92,7 +91,6 @@ class Killing:
 
     def run(self) -> bool:
         """Read what the process says until it ends; True when it was killed."""
-        assert self._program.stdout is not None
         self.last = ""
         for line in self._program.stdout:
             self.last = line.strip()
@@ -184,7 +182,7 @@ def test_of_two_processes_that_go_on_at_once_one_is_told_who_has_the_run(
     both = [start("execute", path, "r", provider.base_url) for _ in range(2)]
     ends: list[str] = []
 
-    def wait_for(process: subprocess.Popen[str]) -> None:
+    def wait_for(process: StartedProgram) -> None:
         ends.append(finish(process))
         told.set()
 

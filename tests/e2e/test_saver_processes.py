@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from smart_model_router_research.engine import RunSaver, SqliteRunStore
-from tests.e2e.command import SECONDS, start_program
+from tests.e2e.command import SECONDS, StartedProgram
 from tests.e2e.saver_program import of, state
 from tests.store_files import one
 
@@ -24,20 +24,17 @@ class Writers:
     """Processes that write checkpoints, forked from one that has imported what they need."""
 
     def __init__(self) -> None:
-        self._process = start_program(PROGRAM)
+        self._process = StartedProgram(PROGRAM)
 
     def begin(self, path: Path, thread: str, letter: str) -> int:
         """Start a writer; returns its process id."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(f"{path} {thread} {letter}\n")
-        self._process.stdin.flush()
+        self._process.tell(f"{path} {thread} {letter}\n")
         word, child = self.line()
         assert word == "writes"
         return int(child)
 
     def line(self) -> list[str]:
         """Return the words of the next line that was told, or raise what went wrong."""
-        assert self._process.stdout is not None
         line = self._process.stdout.readline().split()
         assert line, self._process.communicate(timeout=SECONDS)[1]
         return line

@@ -42,8 +42,7 @@ def _none_outlives_its_test() -> Iterator[None]:
 def let_in(programs: list[Any], instant: float, count: int) -> int:
     """How many of `count` questions to each worker are let in at an instant."""
     for program in programs:
-        program.stdin.write(f"{instant} {count}\n")
-        program.stdin.flush()
+        program.tell(f"{instant} {count}\n")
     return sum(int(line(program)) for program in programs)
 
 

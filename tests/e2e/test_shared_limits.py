@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from smart_model_router_providers.fault import Fault, FaultServer
+from tests.e2e.command import StartedProgram
 from tests.e2e.eventually import becomes
 
 if TYPE_CHECKING:
@@ -32,24 +32,13 @@ async def test_four_processes_use_one_limit_up(tmp_path: Path, refill: LimitKind
 
     They work until that is so, however long it takes; then for a while against the end of the limit.
     """
-    environment = {"PYTHONPATH": str(Path(__file__).parents[2])}
     limit = Fault.limit(rpm=LIMIT, window=WINDOW, kind=refill, headers="openai")
     async with FaultServer([limit], keep_requests=10_000) as server:
-        arguments = ("limited", str(tmp_path / "stats.db"), server.base_url, str(WORKERS))
-        programs = [
-            await asyncio.create_subprocess_exec(
-                sys.executable,
-                PROGRAM,
-                *arguments,
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                env=environment,
-            )
-            for _ in range(PROCESSES)
-        ]
+        arguments = ("limited", tmp_path / "stats.db", server.base_url, WORKERS)
+        programs = [StartedProgram(PROGRAM, *arguments) for _ in range(PROCESSES)]
         used_up = await becomes(lambda: used(server) >= 0.9 * due(server, refill), within=100)
         await asyncio.sleep(5.0)  # real time: a slow machine asks less often, and is refused less often
-        outs = [(await program.communicate(b""))[0] for program in programs]
+        outs = [(await asyncio.to_thread(program.communicate))[0] for program in programs]
     assert used_up, (used(server), due(server, refill))
     assert all(json.loads(out)["refused"] <= WORKERS for out in outs), outs
 

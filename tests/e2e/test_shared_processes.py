@@ -7,8 +7,6 @@ import os
 import shutil
 import signal
 import sqlite3
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -19,24 +17,17 @@ from typing import Any
 import pytest
 
 from smart_model_router.flow.clock import here
+from tests.e2e.command import StartedProgram
 from tests.store_files import one, rows
 
-ROOT = Path(__file__).parents[2]
 PROGRAM = Path(__file__).with_name("shared_program.py")
 SECONDS = 100.0
-STARTED: list[subprocess.Popen[str]] = []
+STARTED: list[StartedProgram] = []
 
 
-def start(*arguments: str | Path | float) -> subprocess.Popen[str]:
+def start(*arguments: str | Path | float) -> StartedProgram:
     """Begin one of the programs of shared_program.py; it ends with the test at the latest."""
-    program = subprocess.Popen(
-        [sys.executable, PROGRAM, *map(str, arguments)],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    program = StartedProgram(PROGRAM, *arguments)
     STARTED.append(program)
     return program
 
@@ -50,15 +41,14 @@ def _none_outlives_its_test() -> Iterator[None]:
         program.communicate()
 
 
-def line(program: subprocess.Popen[str]) -> Any:
+def line(program: StartedProgram) -> Any:
     """The next thing it tells."""
-    assert program.stdout is not None
     told = program.stdout.readline()
     assert told, program.communicate()
     return json.loads(told)
 
 
-def end(program: subprocess.Popen[str], told: str = "") -> Any:
+def end(program: StartedProgram, told: str = "") -> Any:
     """Let it come to its good end; the last thing it tells."""
     out, errors = program.communicate(told, timeout=SECONDS)
     assert program.returncode == 0, errors
@@ -90,9 +80,7 @@ def test_eight_processes_race_a_hundred_breakers_that_are_due(path: Path) -> Non
     assert [line(racer) for racer in racers] == ["ready"] * 8
     at = f"{time.monotonic() + 0.2}\n"
     for racer in racers:
-        assert racer.stdin is not None
-        racer.stdin.write(at)
-        racer.stdin.flush()
+        racer.tell(at)
     probes = Counter(target for racer in racers for target in end(racer))
     assert probes == Counter({f"{name}/m": 1 for name in names})
 
@@ -145,9 +133,7 @@ def test_the_slots_of_a_killed_process_are_anothers_after_its_lease(path: Path) 
     assert line(killed) == "busy"
 
     def is_served(instant: float, within: float) -> bool:
-        assert other.stdin is not None
-        other.stdin.write(f"{instant} {within}\n")
-        other.stdin.flush()
+        other.tell(f"{instant} {within}\n")
         return bool(line(other))
 
     assert not is_served(began, 1.0)
@@ -168,17 +154,15 @@ def test_nothing_secret_is_in_the_file(path: Path) -> None:
     assert file.stat().st_mode & 0o777 == 0o600
 
 
-def a_hundred_more(program: subprocess.Popen[str]) -> list[list[Any]]:
+def a_hundred_more(program: StartedProgram) -> list[list[Any]]:
     """What it has said of its stores after a hundred more requests. Returns although whatever is in their way stays."""
-    assert program.stdin is not None
-    program.stdin.write("\n")
-    program.stdin.flush()
+    program.tell("\n")
     told = line(program)
     assert isinstance(told, list)
     return told
 
 
-def serves_until(program: subprocess.Popen[str], condition: Callable[[list[list[Any]]], bool]) -> None:
+def serves_until(program: StartedProgram, condition: Callable[[list[list[Any]]], bool]) -> None:
     """It serves, and in the end what it says of its stores is so."""
     while not condition(a_hundred_more(program)):
         pass

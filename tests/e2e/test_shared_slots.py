@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
-import sys
 from collections import Counter
 from collections.abc import AsyncGenerator, Generator
 from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
+from tests.e2e.command import StartedProgram
 from tests.e2e.eventually import becomes
 
 PROGRAM = Path(__file__).with_name("shared_program.py")
@@ -77,18 +77,17 @@ async def serving() -> AsyncGenerator[Server]:
 class Process:
     """A process that keeps calls under way."""
 
-    def __init__(self, program: asyncio.subprocess.Process) -> None:
+    def __init__(self, program: StartedProgram) -> None:
         self.program = program
 
     def keep(self, calls: int) -> None:
         """So many from now on."""
-        assert self.program.stdin is not None
-        self.program.stdin.write(f"{calls}\n".encode())
+        self.program.tell(f"{calls}\n")
 
     async def end(self) -> list[bool]:
         """Its good end; what it said of the store."""
-        out, _ = await asyncio.wait_for(self.program.communicate(b""), SECONDS)
-        assert self.program.returncode == 0
+        out, errors = await asyncio.to_thread(self.program.communicate, timeout=SECONDS)
+        assert self.program.returncode == 0, errors
         said: list[bool] = json.loads(out.splitlines()[-1])
         return said
 
@@ -98,22 +97,13 @@ async def process(
     path: Path, server: Server, model: str, slots: int = SLOTS, patience: str = "patient"
 ) -> AsyncGenerator[Process]:
     """One that is ready; a patient one waits for the store however slow the machine is."""
-    program = await asyncio.create_subprocess_exec(
-        sys.executable,
-        PROGRAM,
-        *("crowd", str(path), server.url, str(slots), model, patience),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        env={"PYTHONPATH": str(Path(__file__).parents[2])},
-    )
+    program = StartedProgram(PROGRAM, "crowd", path, server.url, slots, model, patience)
     try:
-        assert program.stdout is not None
-        assert await program.stdout.readline() == b'"ready"\n'
+        assert await asyncio.to_thread(program.stdout.readline) == '"ready"\n'
         yield Process(program)
     finally:
-        if program.returncode is None:
-            program.kill()
-            await program.communicate()
+        program.kill()
+        program.communicate()
 
 
 @contextmanager

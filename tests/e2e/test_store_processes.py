@@ -8,7 +8,6 @@ import os
 import random
 import shutil
 import signal
-import subprocess
 import threading
 import time
 from collections import Counter
@@ -17,16 +16,16 @@ from pathlib import Path
 import pytest
 
 from smart_model_router_stats.reading import read_store
-from tests.e2e.command import start_program
+from tests.e2e.command import StartedProgram
 from tests.store_files import calls, make_first_schema, one, rows
 
 PROGRAM = Path(__file__).with_name("store_program.py")
 SECONDS = 100.0
 
 
-def start(*arguments: str | Path | int) -> subprocess.Popen[str]:
+def start(*arguments: str | Path | int) -> StartedProgram:
     """Begin one of the programs of store_program.py."""
-    return start_program(PROGRAM, *arguments)
+    return StartedProgram(PROGRAM, *arguments)
 
 
 def run(*arguments: str | Path | int) -> str:

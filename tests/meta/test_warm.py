@@ -15,7 +15,7 @@ PROGRAM = """
 import atexit, os, sys, threading
 atexit.register(print, "the end")
 threading.Thread(target=lambda: (threading.main_thread().join(), print("a thread"))).start()
-print(__name__, sys.argv, os.getcwd(), os.environ.get("GIVEN"), os.environ.get("HOME"), sys.stdin.read(), sys.path[0])
+print(__name__, sys.argv, os.getcwd(), os.environ.get("GIVEN"), os.environ.get("HOME"), sys.stdin.read(), sys.path[:2])
 print(sorted(name for name in globals() if not name.startswith("__")))
 sys.stdout.flush()
 sys.stderr.write("told\\n")
@@ -27,7 +27,10 @@ ENDS = ["", "raise SystemExit(3)", "raise SystemExit('why')", "os.kill(os.getpid
 def test_a_program_cannot_tell_the_difference(tmp_path: Path, end: str) -> None:
     """Name, arguments, folder, environment, streams, names, threads, exit functions and exit code are the same."""
     (tmp_path / "p.py").write_text(f"{PROGRAM}{end}\n", encoding="utf-8")
-    environment = {key: value for key, value in os.environ.items() if key != "HOME"} | {"GIVEN": "1"}
+    environment = {key: value for key, value in os.environ.items() if key != "HOME"} | {
+        "GIVEN": "1",
+        "PYTHONPATH": str(tmp_path),
+    }
     arguments = ["p.py", "--one", "two"]
     command = [sys.executable, *arguments]
     by_itself = subprocess.run(
