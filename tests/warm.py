@@ -26,6 +26,7 @@ from typing import Any, TextIO
 
 MODULES = (
     "httptools",
+    "langgraph.graph",
     "uvloop",
     "smart_model_router.cli.app",
     "smart_model_router.cli.configured",

@@ -3,19 +3,35 @@
 from __future__ import annotations
 
 import ast
+import asyncio
 from collections.abc import Callable, Mapping
+from contextvars import copy_context
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from langgraph.errors import GraphRecursionError
 
 from smart_model_router.domain.errors import SmartRouterError
-from smart_model_router_research.engine import KahnEngine, RunStore, StepState, held_run, joining, steps
+from smart_model_router_research.engine import (
+    KahnEngine,
+    RunStore,
+    StepState,
+    StoreUnavailable,
+    held_run,
+    joining,
+    langgraph,
+    shadow,
+    steps,
+)
 from smart_model_router_research.engine.journal import RunJournal
 from smart_model_router_research.engine.memory_store import MemoryRunStore
 from smart_model_router_research.engine.states import StepResult
 from smart_model_router_research.workflow import evaluation
 from smart_model_router_research.workflow.evaluation import Evaluator
+from tests.conformance import test_engines as engines
+from tests.conformance import test_two_engines as two_engines
 from tests.conformance.engines import EngineContract
 from tests.unit.research import test_expressions as expressions
 
@@ -189,6 +205,138 @@ def test_a_broken_engine_is_caught(
     spoil(monkeypatch)
     with pytest.raises((AssertionError, pytest.fail.Exception)):
         promise(JudgedEngine())
+
+
+# ------------------------------------------------------------------------------------------------ LangGraph, loops
+
+
+def all_at_once(patch: pytest.MonkeyPatch) -> None:
+    """As many nodes work as there are in a superstep."""
+    patch.setattr(asyncio, "Semaphore", lambda _: asyncio.BoundedSemaphore(1_000))
+
+
+def pauses_unseen(patch: pytest.MonkeyPatch) -> None:
+    """A node runs when the library says so, also behind a pause."""
+    patch.setattr(held_run.HeldRun, "waits", lambda self, graph, step: False)
+
+
+def news_unseen(patch: pytest.MonkeyPatch) -> None:
+    """A graph is not run again after a decision that came too late for it."""
+    unseen = property(lambda self: False, lambda self, value: None)
+    patch.setattr(langgraph._Supersteps, "_decided", unseen, raising=False)
+
+
+def errors_lost(patch: pytest.MonkeyPatch) -> None:
+    """An error of the store ends one node, and nothing else."""
+    advance = langgraph._Supersteps._advance
+
+    async def advanced(self: langgraph._Supersteps, graph: Any, step: Any) -> str:
+        try:
+            return await advance(self, graph, step)
+        except StoreUnavailable:
+            return "pending"
+
+    patch.setattr(langgraph._Supersteps, "_advance", advanced)
+
+
+def part_of_ours(patch: pytest.MonkeyPatch) -> None:
+    """Steps run in the context of their node."""
+    patch.setattr(langgraph, "copy_context", lambda: SimpleNamespace(copy=copy_context))
+
+
+def no_edge_behind(patch: pytest.MonkeyPatch) -> None:
+    """Steps behind a loop are joined with its steps, and not with its end."""
+    patch.setattr(langgraph, "_sources", lambda workflow, step: list(step.needs))
+
+
+def limit_of_one_pass(patch: pytest.MonkeyPatch) -> None:
+    """The recursion limit counts each step once."""
+    patch.setattr(langgraph, "sum", lambda passes: 1, raising=False)
+
+
+def one_pass(patch: pytest.MonkeyPatch) -> None:
+    """No loop goes on."""
+    patch.setattr(held_run, "goes_on", lambda *_: False)
+
+
+def without_end(patch: pytest.MonkeyPatch) -> None:
+    """A loop goes on while its condition holds, beyond its last pass."""
+    patch.setattr(held_run, "goes_on", lambda step, number, *_: step.loop is not None and number < 6)
+
+
+def one_row(patch: pytest.MonkeyPatch) -> None:
+    """All passes of a step have one row."""
+    patch.setattr(held_run, "row_name", lambda name, number: name)
+
+
+def nothing_before(patch: pytest.MonkeyPatch) -> None:
+    """A pass does not know the one before."""
+
+    def begin(body: Any, results: dict[str, StepResult]) -> None:
+        for name in body:
+            del results[name]
+
+    patch.setattr(held_run, "begin_pass", begin)
+
+
+def asked_too_late(patch: pytest.MonkeyPatch) -> None:
+    """The condition of a loop has no part in the result of its step."""
+    patch.setattr(held_run, "ended_pass", lambda step, number, result, *_: result)
+
+
+def first_pass_counts(patch: pytest.MonkeyPatch) -> None:
+    """The state of a run is that of the first passes."""
+    patch.setattr(joining, "latest", lambda workflow, results: results)
+
+
+def no_differences(patch: pytest.MonkeyPatch) -> None:
+    """Two results are the same."""
+    patch.setattr(shadow, "_differences", lambda *_: ())
+
+
+def called_again(patch: pytest.MonkeyPatch) -> None:
+    """A shadow runs the steps themselves."""
+    patch.setattr(shadow, "_recorded", lambda workflow, _: workflow)
+
+
+def always_over(patch: pytest.MonkeyPatch) -> None:
+    """A shadow has all the time."""
+    patch.setattr(shadow, "SHADOW_SECONDS", 7_200.0)
+
+
+Judged = engines.TestLangGraphEngine
+LOOPED: list[tuple[Break, Callable[[Judged], Any]]] = [
+    (all_at_once, Judged.test_no_more_steps_run_at_once_than_allowed),
+    (pauses_unseen, Judged.test_a_run_pauses_at_an_approval_and_goes_on_with_the_decision),
+    (news_unseen, Judged.test_a_decision_that_comes_while_others_run_begins_the_next_pass),
+    (errors_lost, Judged.test_a_store_that_cannot_be_written_ends_the_run_with_its_error),
+    (part_of_ours, Judged.test_a_step_that_runs_a_graph_of_its_own_is_no_part_of_ours),
+    (no_edge_behind, lambda of: of.test_a_loop_runs_its_steps_until_its_condition_does_not_hold(2)),
+    (limit_of_one_pass, Judged.test_a_loop_may_have_as_many_passes_as_are_allowed),
+    (one_pass, lambda of: of.test_a_loop_runs_its_steps_until_its_condition_does_not_hold(2)),
+    (without_end, Judged.test_a_step_that_loops_over_itself_ends_at_its_most),
+    (one_row, Judged.test_a_step_that_loops_over_itself_ends_at_its_most),
+    (nothing_before, lambda of: of.test_a_loop_runs_its_steps_until_its_condition_does_not_hold(2)),
+    (asked_too_late, lambda of: of.test_a_condition_of_the_wrong_type_fails_its_step("fail", "dependency_failed")),
+    (first_pass_counts, Judged.test_a_pass_that_fails_is_the_last),
+    (no_differences, lambda _: two_engines.test_a_difference_is_an_event_and_changes_nothing_of_the_result()),
+    (
+        called_again,
+        lambda _: two_engines.test_a_shadow_finds_no_difference_on_the_canonical_suite(two_engines.three),
+    ),
+    (always_over, lambda _: two_engines.test_a_shadow_that_crashes_or_does_not_end_changes_nothing()),
+]
+
+
+@pytest.mark.parametrize(("spoil", "promise"), LOOPED, ids=[spoil.__name__ for spoil, _ in LOOPED])
+def test_a_broken_second_engine_is_caught(
+    spoil: Break, promise: Callable[[Judged], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the engine, loops or shadows broken in this way, the promise of the contrary fails."""
+    promise(Judged())
+    spoil(monkeypatch)
+    with pytest.raises((AssertionError, pytest.fail.Exception, SmartRouterError, GraphRecursionError, KeyError)):
+        promise(Judged())
 
 
 # ------------------------------------------------------------------------------------------------ expressions

@@ -19,6 +19,7 @@ from smart_model_router.flow.clock import here
 from smart_model_router_research.engine import (
     ExecutionContext,
     KahnEngine,
+    LangGraphEngine,
     RunBusy,
     RunEvent,
     RunNotFound,
@@ -26,6 +27,7 @@ from smart_model_router_research.engine import (
 )
 from smart_model_router_research.workflow import WorkflowDefinition, parse_workflow
 
+ENGINES = {"kahn": KahnEngine, "langgraph": LangGraphEngine}
 NEEDS = {
     "a": "",
     "b": "",
@@ -76,14 +78,14 @@ def told(event: RunEvent) -> None:
     tell(event.kind, event.step)
 
 
-async def execute(path: str, run_id: str, url: str) -> None:
-    """Run the workflow, or go on with it; the last line is its end, or the error."""
+async def execute(path: str, run_id: str, url: str, engine_name: str = "kahn") -> None:
+    """Run the workflow on an engine, or go on with it; the last line is its end, or the error."""
     store = SqliteRunStore(path)
     async with make_router(url) as router:
         context = ExecutionContext(
             run_id=run_id, services={"router": router}, max_concurrency=3, store=store, observers=(told,)
         )
-        engine = KahnEngine()
+        engine = ENGINES[engine_name]()
         try:
             try:
                 result = await engine.resume(workflow(), context)

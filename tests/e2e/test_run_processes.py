@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import os
 import random
@@ -22,7 +23,7 @@ from smart_model_router.flow.clock import here
 from smart_model_router_research.engine import RunLease, RunState, SqliteRunStore, StepState, StoredRun
 from tests.e2e.command import StartedProgram
 from tests.e2e.counting_provider import CountingProvider
-from tests.e2e.run_program import NEEDS
+from tests.e2e.run_program import ENGINES, NEEDS
 from tests.store_files import one
 
 PROGRAM = Path(__file__).with_name("run_program.py")
@@ -109,8 +110,10 @@ class Killing:
 def test_kill_9_at_any_point_costs_no_settled_step(tmp_path: Path, provider: CountingProvider) -> None:
     """Killed after a line that it prints, a request that it sends, an answer that it gets, and taken up again at once.
 
-    What had settled when it was killed is not asked again, what was in flight once more; one key for each step.
+    Each process has the other engine than the one before. What had settled when it was killed is not asked again, what
+    was in flight once more; one key for each step.
     """
+    engines = itertools.cycle(ENGINES)
     path, dice, killed, number = tmp_path / "runs.db", random.Random(20), 0, 0
     outputs: set[str] = set()
     while killed < POINTS:
@@ -121,7 +124,7 @@ def test_kill_9_at_any_point_costs_no_settled_step(tmp_path: Path, provider: Cou
             asked = Counter(step for step, _ in provider.asked)
             settled = load(path, run_id).steps if asked else {}
             settled_names = {name for name, step in settled.items() if step.number is not None}
-            process = start("execute", path, run_id, provider.base_url)
+            process = start("execute", path, run_id, provider.base_url, next(engines))
             killing = Killing(provider, process, dice.choice(["told", "asked", "answered"]), dice.randint(1, 12))
             again = killing.run()
             now = Counter(step for step, _ in provider.asked)

@@ -289,3 +289,61 @@ def test_outputs_that_cannot_be_written_are_not_lost(smr: Smr) -> None:
     assert '"given": "1"' in full.stdout
     done = smr("workflow", "resume", "one", "--out", "out.json")
     assert (done.returncode, json.loads((smr.folder / "out.json").read_text("utf-8"))) == (0, {"given": "1"})
+
+
+LOOP = """\
+name: loop
+steps:
+  - {name: draft, function: draft, inputs: {n: "${prev.draft.n}"}}
+  - {name: check, function: check, needs: [draft], loop: {to: draft, while: "${steps.draft.outputs.n < 3}", max: 5}}
+outputs: {n: "${steps.draft.outputs.n}"}
+"""
+LOOPED = """\
+import os, pathlib, signal
+
+async def draft(step):
+    with open("drafts", "a") as file:
+        print(step.step, file=file)
+    return {"n": (step.inputs["n"] or 0) + 1}
+
+async def check(step):
+    if step.step == "check#2" and not pathlib.Path("killed").exists():
+        pathlib.Path("killed").touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return {}
+"""
+
+
+def test_a_loop_that_was_killed_in_its_second_pass_goes_on_there(smr: Smr) -> None:
+    """On the engine that has loops, which `check` names; on the other one it is refused, with what is missing."""
+    (smr.folder / "w.yaml").write_text(LOOP, "utf-8")
+    (smr.folder / "f.py").write_text(LOOPED, "utf-8")
+    checked = smr("workflow", "check", "w.yaml", "--functions", "f.py")
+    assert "the workflow has a loop, and langgraph is the first engine that can run it" in checked.stderr
+    killed = smr("workflow", "run", "w.yaml", "--functions", "f.py", "--id", "one")
+    assert killed.returncode == -signal.SIGKILL
+    refused = smr("workflow", "resume", "one", "--engine", "kahn")
+    assert (refused.returncode, one_line(refused.stderr)) == (3, True)
+    assert "'kahn' - one with cycles is needed; langgraph has them" in refused.stderr
+    done = smr("workflow", "resume", "one", "--engine", "langgraph")
+    assert (done.returncode, json.loads(done.stdout)) == (0, {"n": 3})
+    assert (smr.folder / "drafts").read_text("utf-8").split() == ["draft", "draft#2", "draft#3"]
+    told = smr("workflow", "history", "one").stdout
+    assert "check#3" in told
+
+
+def test_a_shadow_tells_nothing_where_nothing_differs(smr: Smr) -> None:
+    """The result is that of the engine that ran it; the configuration asks for a shadow as the option does."""
+    (smr.folder / "w.yaml").write_text(INTERRUPTED.replace("function: slow", "function: quick"), "utf-8")
+    (smr.folder / "f.py").write_text(FUNCTIONS, "utf-8")
+    (smr.folder / "c.yaml").write_text(CONFIGURATION.replace("heartbeat: 2s", "engine: shadow"), "utf-8")
+    words = ("workflow", "run", "w.yaml", "--functions", "f.py", "-i", "x=1", "--json")
+    for more in (("--engine", "shadow"), ("--config", "c.yaml")):
+        done = smr(*words, *more)
+        found = json.loads(done.stdout)
+        assert (done.returncode, found["engine"], found["outputs"]) == (0, "kahn", {"given": "1"})
+        assert found["engine_reason"].endswith("kahn runs it, and langgraph repeats it")
+        assert "shadow:" not in done.stderr
+    wrong = smr("workflow", "run", "w.yaml", "--functions", "f.py", "-i", "x=1", "--engine", "langgrph")
+    assert (wrong.returncode, one_line(wrong.stderr)) == (3, True)
+    assert "did you mean 'langgraph'?" in wrong.stderr

@@ -73,9 +73,16 @@ def workflow_findings(workflows: WorkflowsConfig) -> Iterator[DoctorFinding]:
     """The file of runs, and the runs in it that go on in no process. A warning: requests need none of it."""
     # Imported when asked: requests and most commands do without workflows.
     from smart_model_router_research.assembly import runs_file  # noqa: PLC0415
+    from smart_model_router_research.engine.engine_selector import version_fault  # noqa: PLC0415
     from smart_model_router_research.engine.run_schema import RUN_MIGRATIONS  # noqa: PLC0415
     from smart_model_router_research.engine.sqlite_store import unheld_runs  # noqa: PLC0415
 
+    fault = version_fault()
+    yield DoctorFinding(
+        "ok" if fault is None or workflows.engine in ("auto", "kahn") else "warning",
+        "engines",
+        f"kahn, and langgraph {version('langgraph')}" if fault is None else f"kahn alone: no loops ({fault})",
+    )
     path = runs_file(workflows, data_directory())
     found = _file("workflows", path, RUN_MIGRATIONS, "no workflow can run")
     if found.level == "problem":

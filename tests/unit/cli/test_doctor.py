@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import importlib.metadata
 import json
 import sqlite3
 from collections.abc import Callable
@@ -15,7 +16,8 @@ import pytest
 
 from smart_model_router.cli.app import Doctor
 from smart_model_router.cli.commands import Check
-from smart_model_router_research.engine import NewRun, RunState, SqliteRunStore
+from smart_model_router_research.engine import NewRun, RunState, SqliteRunStore, engine_selector
+from smart_model_router_research.engine.run_schema import RUN_MIGRATIONS
 from tests.store_files import UNFIT
 
 
@@ -56,20 +58,36 @@ def test_a_log_that_could_not_be_written_is_found(
     assert [problem["key"] for problem in json.loads(capsys.readouterr().out)["problems"]] == ["telemetry.log.to"]
 
 
-def workflow_lines(folder: Path, capsys: pytest.CaptureFixture[str]) -> list[tuple[str, str]]:
+def workflow_lines(
+    folder: Path, capsys: pytest.CaptureFixture[str], topic: str = "workflows", engine: str = "auto"
+) -> list[tuple[str, str]]:
     """The findings about workflows, whose problems are none of requests."""
     file = written(folder, folder / "x.log")
-    file.write_text(json.dumps({**json.loads(file.read_text("utf-8")), "workflows": {"runs": str(folder / "r.db")}}))
+    section = {"runs": str(folder / "r.db"), "engine": engine}
+    file.write_text(json.dumps({**json.loads(file.read_text("utf-8")), "workflows": section}))
     assert Doctor(config=file, as_json=True).run() == 0
     found = json.loads(capsys.readouterr().out)["findings"]
-    return [(each["level"], each["text"]) for each in found if each["topic"] == "workflows"]
+    return [(each["level"], each["text"]) for each in found if each["topic"] == topic]
+
+
+@pytest.mark.parametrize(("engine", "level"), [("auto", "ok"), ("kahn", "ok"), ("langgraph", "warning")])
+def test_the_engines_are_told_with_the_version_of_the_extra(
+    engine: str, level: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A warning where one is missing that the configuration asks for."""
+    found = importlib.metadata.version("langgraph")
+    assert workflow_lines(tmp_path, capsys, "engines", engine) == [("ok", f"kahn, and langgraph {found}")]
+    fault = "langgraph >=1.2,<1.3 is needed, and 1.1.0 is installed; the extra `langgraph` brings one"
+    monkeypatch.setattr(engine_selector, "version_fault", lambda: fault)
+    told = [(level, f"kahn alone: no loops ({fault})")]
+    assert workflow_lines(tmp_path, capsys, "engines", engine) == told
 
 
 def test_runs_that_no_process_goes_on_with_are_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The newest of them by id; those that are held, have ended or are paused are none."""
     path = tmp_path / "r.db"
     assert workflow_lines(tmp_path, capsys) == [
-        ("ok", f"{path} will be made when there is something to write, schema 1")
+        ("ok", f"{path} will be made when there is something to write, schema {len(RUN_MIGRATIONS)}")
     ]
 
     async def fill() -> None:
@@ -86,7 +104,7 @@ def test_runs_that_no_process_goes_on_with_are_found(tmp_path: Path, capsys: pyt
 
     asyncio.run(fill())
     assert workflow_lines(tmp_path, capsys) == [
-        ("ok", f"{path}, schema 1"),
+        ("ok", f"{path}, schema {len(RUN_MIGRATIONS)}"),
         ("warning", "interrupted runs (6): r8, r7, r6, r5, r4, ...; to go on: smr workflow resume RUN"),
     ]
     with closing(sqlite3.connect(path)) as hand, hand:
