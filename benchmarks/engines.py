@@ -1,4 +1,4 @@
-"""The cost of workflows: steps on Kahn's algorithm, checkpoints in a file, how soon a run goes on, and many at once."""
+"""The cost of workflows: steps on both engines, checkpoints in a file, how soon a run goes on, and many at once."""
 
 from __future__ import annotations
 
@@ -8,17 +8,20 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import closing
 from graphlib import TopologicalSorter
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypedDict
 
 from benchmarks._measure import Figure, report
+from langgraph.graph import START, StateGraph
 
+from smart_model_router.testing import LoopClock, run_virtual
 from smart_model_router_research.engine import (
     ExecutionContext,
     KahnEngine,
+    LangGraphEngine,
     NewRun,
     RunState,
     SqliteRunStore,
@@ -68,6 +71,88 @@ def kahn() -> Figure:
         bare.append(1e3 * (time.process_time() - start))
     name = f"Kahn, {STEPS:,} empty steps in memory"
     return Figure(name, statistics.median(taken), "ms", statistics.median(bare), "the sorter alone", 60.0)
+
+
+class Channels(TypedDict):
+    """The state of a graph that is written by hand: one channel for all steps."""
+
+    steps: Annotated[dict[str, str], lambda old, new: {**old, **new}]
+
+
+def by_hand(workflow: WorkflowDefinition) -> Any:
+    """Make the graph that a user of LangGraph would write for a workflow, with the same joins."""
+    built = StateGraph(Channels)
+
+    def node(name: str) -> Any:
+        async def done(state: Channels) -> Channels:
+            del state
+            return {"steps": {name: "succeeded"}}
+
+        return done
+
+    for step in workflow.steps:
+        built.add_node(step.name, node(step.name))
+    for step in workflow.steps:
+        built.add_edge(list(step.needs) or START, step.name)
+    return built.compile()
+
+
+def langgraph(count: int) -> Figure:
+    """CPU of empty steps on LangGraph's engine in memory, against the library itself with a graph by hand."""
+    workflow = chains(count, 5)
+    taken, bare = [], []
+
+    async def run(name: str) -> RunState:
+        return (await LangGraphEngine().execute(workflow, ExecutionContext(run_id=name))).status
+
+    async def alone() -> int:
+        found = await by_hand(workflow).ainvoke({"steps": {}}, {"recursion_limit": 4 * count + 16})
+        return len(found["steps"])
+
+    for number in range(2 * RUNS + 1):
+        start = time.process_time()
+        state = asyncio.run(run(f"r{number}"))
+        taken.append(1e3 * (time.process_time() - start))
+        start = time.process_time()
+        found = asyncio.run(alone())
+        bare.append(1e3 * (time.process_time() - start))
+        assert (state, found) == (RunState.COMPLETED, count)
+    # The first of each imports and warms up.
+    cost, base = statistics.median(taken[1:]), statistics.median(bare[1:])
+    return Figure(f"LangGraph, {count} empty steps in memory", cost, "ms", base, "a StateGraph by hand", 1.5 * base)
+
+
+def unequal() -> Sequence[Figure]:
+    """Virtual time of two chains of unequal steps on each engine, against the longer of the chains."""
+    times = {"a": (0.5, 0.05, 0.5), "b": (0.05, 0.5, 0.05)}
+
+    def waits(seconds: float) -> Callable[[StepInput], Awaitable[Mapping[str, Any]]]:
+        async def run(_: StepInput) -> Mapping[str, Any]:
+            await asyncio.sleep(seconds)
+            return {}
+
+        return run
+
+    steps = [
+        Step(f"{chain}{n}", waits(seconds), (f"{chain}{n - 1}",) if n else ())
+        for chain, each in times.items()
+        for n, seconds in enumerate(each)
+    ]
+    longest = max(map(sum, times.values()))
+
+    async def run(engine: KahnEngine | LangGraphEngine) -> float:
+        clock = LoopClock()
+        context = ExecutionContext(run_id="r", clock=clock)
+        start = clock.now()
+        await engine.execute(WorkflowDefinition("w", steps), context)
+        return clock.now() - start
+
+    engines = (("Kahn", KahnEngine(), 1.02 * longest), ("LangGraph", LangGraphEngine(), 1.5))
+    name = "two unequal chains on {}, virtual time"
+    return [
+        Figure(name.format(each), run_virtual(run(engine)), "s", longest, "the longer one", most)
+        for each, engine, most in engines
+    ]
 
 
 def checkpoints(folder: Path) -> Figure:
@@ -162,7 +247,8 @@ def main() -> int:
     """Measure, print, and say by the exit code whether the limits hold."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        code: int = report(kahn(), checkpoints(folder), resumes(folder), many(folder))
+        graphs = [langgraph(29), langgraph(200), *unequal()]
+        code: int = report(kahn(), *graphs, checkpoints(folder), resumes(folder), many(folder))
         return code
 
 

@@ -167,6 +167,15 @@ class LoopContract(EngineHarness):
             *("outer#3.a", "outer#3.a#2", "outer#3.a#3", "outer#3.b", "end"),
         ]
 
+    def test_a_subgraph_that_fails_ends_its_loop(self) -> None:
+        """Its condition is not asked."""
+        trace = Trace()
+        inner = WorkflowDefinition("v", [Step("a", trace.work(fails=RuntimeError("no")))])
+        step = Step("outer", kind="workflow", workflow=inner, loop=StepLoop("outer", "1 + 1"))
+        result = self.run(WorkflowDefinition("w", [step]))
+        assert (trace.began, states(result)) == (["outer.a"], {"outer": "failed", "outer.a": "failed"})
+        assert result.reason == "step outer failed: step outer.a failed: RuntimeError: no"
+
     def test_a_loop_whose_process_dies_at_any_write_ends_as_if_it_had_not(self) -> None:
         """What had settled in any pass does not run again, whichever write was the last."""
         whole = digest(self.run(draft_and_check(Trace(), 3)))

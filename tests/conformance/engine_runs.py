@@ -385,6 +385,26 @@ class RunContract(EngineHarness):
         run_virtual(main(decided=True))
         run_virtual(main(decided=False))
 
+    def test_a_decision_inside_a_subgraph_is_seen_while_the_run_goes_on(self) -> None:
+        """C14: the steps behind it run in the same run, inside and outside."""
+        trace = Trace()
+        inner = WorkflowDefinition("v", [Step("ok", kind="approval"), Step("then", trace.work(1), ("ok",))])
+        steps = [
+            Step("sub", kind="workflow", workflow=inner),
+            Step("long", trace.work(60)),
+            Step("end", trace.work(), ("sub", "long")),
+        ]
+
+        async def main() -> None:
+            store = self.store()
+            task = asyncio.create_task(self.engine(store).execute(WorkflowDefinition("w", steps), self.context()))
+            await passing(2)
+            await store.decide("r", Approval())
+            assert (await task).status is RunState.COMPLETED
+            assert sorted(trace.began) == ["end", "long", "sub.then"]
+
+        run_virtual(main())
+
     def test_one_of_several_decisions_is_made_by_its_name(self) -> None:
         """C14: the run pauses again for the others; a decision about nothing changes nothing."""
         steps = [Step("a", kind="approval"), Step("b", kind="approval"), Step("c", Trace().work(), ("a", "b"))]

@@ -16,6 +16,7 @@ import asyncio
 import importlib.metadata
 import re
 from contextvars import copy_context
+from functools import partial
 from typing import Annotated, Any, TypedDict
 
 from smart_model_router.domain.errors import ConfigurationError
@@ -123,9 +124,10 @@ class _Supersteps:
         """Return a graph of the library: a node for each step, and one for the end of each loop."""
         from langgraph.graph import START, StateGraph  # noqa: PLC0415 - half a second, for runs on this engine alone
 
-        built = StateGraph(_GraphChannels)
+        built: Any = StateGraph(_GraphChannels)
         for step in graph.workflow.steps:
-            built.add_node(step.name, self._node(graph, step))
+            # Not a function: the library reads the bytecode of each, in search of graphs; half of a run's time.
+            built.add_node(step.name, partial(self._visit, graph, step))
             if step.loop is not None:
                 built.add_node(_end_of(step.name), _nothing)
         for step in graph.workflow.steps:
@@ -135,24 +137,19 @@ class _Supersteps:
             built.add_edge(sources or START, step.name)
         return built.compile()
 
-    def _node(self, graph: GraphState, step: Step) -> Any:
-        """Return the node of a step. It never raises: an error that no step has ends the whole run."""
-
-        async def node(state: _GraphChannels) -> _GraphChannels:
-            del state  # what has settled is in the results
-            if self._failure is not None:
-                return {"steps": {}}
-            task = asyncio.create_task(self._advance(graph, step), context=self._outside.copy())
-            try:
-                found = await task
-            except Exception as error:  # noqa: BLE001 - of the store, or a bug
-                self._failure = error
-                if self._invoked is not None:
-                    self._invoked.cancel()
-                return {"steps": {}}
-            return {"steps": {step.name: found}}
-
-        return node
+    async def _visit(self, graph: GraphState, step: Step, _: _GraphChannels) -> _GraphChannels:
+        """Be the node of a step. It never raises: an error that no step has ends the whole run."""
+        if self._failure is not None:
+            return {"steps": {}}
+        task = asyncio.create_task(self._advance(graph, step), context=self._outside.copy())
+        try:
+            found = await task
+        except Exception as error:  # noqa: BLE001 - of the store, or a bug
+            self._failure = error
+            if self._invoked is not None:
+                self._invoked.cancel()
+            return {"steps": {}}
+        return {"steps": {step.name: found}}
 
     async def _advance(self, graph: GraphState, step: Step) -> str:
         """Bring a step as far as it gets: settled, paused, or pending behind a pause; returns its state."""

@@ -32,8 +32,9 @@ def row_name(name: str, number: int) -> str:
 
 
 def ended_pass(step: Step, number: int, result: StepResult, results: Results, inputs: Mapping[str, Any]) -> StepResult:
-    """Return the result with which a step settles in pass `number`: its loop may fail it, or have a note about it."""
-    if step.loop is None or result.state is not StepState.SUCCEEDED:
+    """Return the result with which the last step of a loop settles in pass `number`: its condition may change it."""
+    assert step.loop is not None  # noqa: S101 - the caller has seen to it
+    if result.state is not StepState.SUCCEEDED:
         return result
     try:
         met, note = holds(_condition(step, {**results, step.name: result}, inputs))
