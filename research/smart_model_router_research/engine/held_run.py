@@ -64,7 +64,8 @@ class GraphState:
 
     def full_name(self, step: Step) -> str:
         """Return the name of the row of a step in its present pass."""
-        return row_name(self.prefix + step.name, self.passes.get(step.name, 1))
+        full = self.prefix + step.name
+        return row_name(full, self.passes.get(step.name, 1)) if self.passes else full
 
 
 class HeldRun:

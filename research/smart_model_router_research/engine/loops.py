@@ -78,14 +78,15 @@ def latest(workflow: WorkflowDefinition, results: Results) -> Results:
 
 def rows_of(workflow: WorkflowDefinition, results: Results) -> Iterator[tuple[str, Step, StepResult]]:
     """Yield each row with its step in the order of the definition, later passes behind earlier ones."""
-    found = {name: [name] for name, _ in workflow.walk()}
+    later: dict[str, list[str]] = {}
     for name in results:
-        if _PASS.search(name):
-            found[_PASS.sub("", name)].append(name)
+        if "#" in name:
+            later.setdefault(_PASS.sub("", name), []).append(name)
     for name, step in workflow.walk():
-        for row in sorted(found[name], key=lambda row: [int(number) for number in _PASS.findall(row)]):
-            if row in results:
-                yield row, step, results[row]
+        if name in results:
+            yield name, step, results[name]
+        for row in sorted(later.get(name, ()), key=lambda row: [int(number) for number in _PASS.findall(row)]):
+            yield row, step, results[row]
 
 
 def _condition(step: Step, results: Results, inputs: Mapping[str, Any]) -> Any:

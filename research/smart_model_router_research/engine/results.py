@@ -24,13 +24,11 @@ def execution_result(
     """
     state = run_state(workflow, results)
     outputs, state, reason = _outputs(workflow, results, inputs, state, _reason(workflow, results, state))
-    begun = {name: result for name, _, result in rows_of(workflow, results)}
-    waiting = {step.name: PENDING for step in workflow.steps if step.name not in begun}
-    order = [name for name, _ in workflow.walk() if name in waiting or name in begun] if waiting else begun
+    found = dict.fromkeys(workflow.by_name, PENDING) | dict(results)
     return ExecutionResult(
         run_id=run_id,
         status=state,
-        steps={name: begun.get(name, PENDING) for name in dict.fromkeys([*order, *begun])},
+        steps={name: result for name, _, result in rows_of(workflow, found)},
         outputs=outputs,
         reason=reason,
         usage=usage,

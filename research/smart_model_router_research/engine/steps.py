@@ -63,7 +63,7 @@ def step_input(
     approval is an option of it.
     """
     options = step.options if step.message is None else {**step.options, "message": step.message}
-    scope = scope_of(step, inputs, lambda need: outputs_of(results, need))
+    scope = scope_of(step, inputs, lambda need: outputs_of(results, need)) if step.inputs or options else {}
     filled, chosen = owned(fill(step.inputs, scope)), owned(fill(options, scope))
     read = {need: owned(outputs_of(results, need)) for need in step.needs}
     hashed = _hash(_CANONICAL.encode([filled, read, chosen]))

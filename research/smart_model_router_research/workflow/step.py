@@ -192,14 +192,18 @@ def scope_of(step: Step, inputs: Mapping[str, Any], outputs_of: OutputsOf) -> di
 
     `outputs_of` gives the outputs of a step by its name, None for one that has none.
     """
-    rounds = step.round
-    same = {} if rounds is None else rounds.same
-    scope = {"inputs": inputs, "steps": _Named(lambda name: {"outputs": outputs_of(same.get(name, name))})}
-    if rounds is None:
-        return scope | {"prev": _Named(lambda name: outputs_of(name + BEFORE))}
+    if (rounds := step.round) is None:
+        return {
+            "inputs": inputs,
+            "steps": _Named(lambda name: {"outputs": outputs_of(name)}),
+            "prev": _Named(lambda name: outputs_of(name + BEFORE)),
+        }
+    same = rounds.same
     prev: dict[str, Any] = {name: outputs_of(before) for name, before in rounds.prev.items()}
     last = {name: _latest([outputs_of(before) or {} for before in earlier]) for name, earlier in rounds.last.items()}
-    return scope | {
+    return {
+        "inputs": inputs,
+        "steps": _Named(lambda name: {"outputs": outputs_of(same.get(name, name))}),
         "round_number": rounds.number,
         "prev": _with_short(prev, rounds.short),
         "last": _with_short(last, rounds.short),
