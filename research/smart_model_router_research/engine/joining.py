@@ -8,8 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from smart_model_router_research.engine.loops import Results, latest, outputs_of, rows_of
-from smart_model_router_research.engine.states import PENDING, SETTLED, RunState, SkipReason, StepResult, StepState
+from smart_model_router_research.engine.loops import latest, rows_of
+from smart_model_router_research.engine.states import (
+    PENDING,
+    SETTLED,
+    Results,
+    RunState,
+    SkipReason,
+    StepResult,
+    StepState,
+    outputs_of,
+)
 from smart_model_router_research.workflow.definition import Step, WorkflowDefinition, scope_of
 from smart_model_router_research.workflow.evaluation import ExpressionTypeError
 from smart_model_router_research.workflow.expressions import evaluate, holds

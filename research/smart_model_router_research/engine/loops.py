@@ -11,19 +11,12 @@ from dataclasses import replace
 from itertools import count
 from typing import Any
 
-from smart_model_router_research.engine.states import StepResult, StepState
+from smart_model_router_research.engine.states import Results, StepResult, StepState, outputs_of
 from smart_model_router_research.workflow.definition import BEFORE, Step, WorkflowDefinition, scope_of
 from smart_model_router_research.workflow.evaluation import ExpressionTypeError
 from smart_model_router_research.workflow.expressions import evaluate, holds
 
-Results = Mapping[str, StepResult]
 _PASS = re.compile(r"#(\d+)")
-
-
-def outputs_of(results: Results, name: str) -> Mapping[str, Any] | None:
-    """Return the outputs of a step, None unless it succeeded."""
-    found = results.get(name)
-    return None if found is None or found.state is not StepState.SUCCEEDED else found.outputs
 
 
 def row_name(name: str, number: int) -> str:

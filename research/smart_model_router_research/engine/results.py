@@ -6,9 +6,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from smart_model_router_research.engine.joining import run_state
-from smart_model_router_research.engine.loops import Results, latest, outputs_of, rows_of
+from smart_model_router_research.engine.loops import latest, rows_of
 from smart_model_router_research.engine.protocol import ExecutionResult
-from smart_model_router_research.engine.states import PENDING, RunState, SkipReason, StepResult, StepState
+from smart_model_router_research.engine.states import (
+    PENDING,
+    Results,
+    RunState,
+    SkipReason,
+    StepResult,
+    StepState,
+    outputs_of,
+)
 from smart_model_router_research.workflow.definition import Costs, WorkflowDefinition
 from smart_model_router_research.workflow.evaluation import ExpressionTypeError
 from smart_model_router_research.workflow.expressions import fill

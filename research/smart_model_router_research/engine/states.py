@@ -131,3 +131,10 @@ class StepResult:
 
 _SELDOM = ("skip_reason", "error", "note", "attempts")
 PENDING = StepResult()
+Results = Mapping[str, StepResult]
+
+
+def outputs_of(results: Results, name: str) -> Mapping[str, Any] | None:
+    """Return the outputs of a step, None unless it succeeded."""
+    found = results.get(name)
+    return None if found is None or found.state is not StepState.SUCCEEDED else found.outputs

@@ -13,9 +13,8 @@ from typing import Any
 from smart_model_router.domain.errors import ConfigurationError, RequestRejected
 from smart_model_router.domain.ports import Clock, Dice
 from smart_model_router_research.engine.journal import RunJournal
-from smart_model_router_research.engine.loops import Results, outputs_of
 from smart_model_router_research.engine.protocol import RunEventKind
-from smart_model_router_research.engine.states import FREE, StepResult, StepState
+from smart_model_router_research.engine.states import FREE, Results, StepResult, StepState, outputs_of
 from smart_model_router_research.workflow.definition import (
     COSTS,
     Costs,

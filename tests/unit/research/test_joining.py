@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smart_model_router_research.engine.joining import consider, run_state
-from smart_model_router_research.engine.loops import outputs_of
 from smart_model_router_research.engine.states import (
     MOVES,
     IllegalMove,
@@ -20,6 +19,7 @@ from smart_model_router_research.engine.states import (
     StepResult,
     StepState,
     moved,
+    outputs_of,
 )
 from smart_model_router_research.workflow import RoundScope, Step, StepInput, WorkflowDefinition, WorkflowInput
 from smart_model_router_research.workflow.definition import scope_of
