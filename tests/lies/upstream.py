@@ -18,6 +18,10 @@ Script = Callable[[str], Stream]
 """What is answered to a call; the text is what its answer is to go on from ("": it answers anew)."""
 
 
+_STRETCH = 200
+"""Bytes; longer than most events."""
+
+
 class Liar:
     """A ports.Provider with one script for its first call, one for its second, ...; the last for all others."""
 
@@ -79,7 +83,12 @@ def _pieces(raw: bytes, dice: random.Random) -> list[bytes]:
     if how < 0.5:
         return [raw] if raw else []
     size = dice.choice((1, 7, 60, 400))
-    return [raw[at : at + size] for at in range(0, len(raw), size)]
+    start, end = 0, len(raw)
+    if size == 1:  # byte by byte for a stretch of it: whole streams of single bytes took half of the time of all
+        start = dice.randrange(len(raw) or 1)
+        end = start + _STRETCH
+    middle = (raw[at : min(at + size, end)] for at in range(start, min(end, len(raw)), size))
+    return [piece for piece in (raw[:start], *middle, raw[end:]) if piece]
 
 
 def _begun(payload: bytes) -> str:

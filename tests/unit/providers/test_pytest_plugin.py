@@ -11,7 +11,7 @@ pytest_plugins = ["pytester"]
 
 # Blocked under its entry point's name, so that it is loaded once whether or not the package is installed.
 PLUGIN = ("-p", "no:smart_model_router", "-p", "smart_model_router_providers.testing")
-QUIET = ("-p", "no:randomly", "-p", "no:cacheprovider", "-W", "error")
+QUIET = ("-p", "no:randomly", "-p", "no:langsmith_plugin", "-p", "no:cacheprovider", "-W", "error")
 SET = ("-o", "asyncio_default_fixture_loop_scope=function")
 
 
