@@ -5,7 +5,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 # Engines and their stores in virtual time, which the run under coverage takes from the conformance suites.
 ENGINES := $(addprefix tests/conformance/test_,engines.py two_engines.py langgraph_facts.py broken_engines.py \
-	run_stores.py run_saver.py)
+	run_stores.py run_saver.py broken_run_savers.py)
 # What the run under coverage has already tested beside core and research: all of tests/unit/scoring but retrieval.
 PURE_SCORING = $(addprefix --ignore ,$(filter-out %/retrieval,$(wildcard tests/unit/scoring/*)))
 LOCK := $(BIN)/uv pip compile --quiet --no-config --universal --python-version 3.11 --generate-hashes --no-header

@@ -327,6 +327,17 @@ def test_the_engines_are_imported_without_langgraph() -> None:
     assert done.stdout.split() == ["[]", "True", "False"]
 
 
+def test_without_langgraph_the_error_names_the_extra() -> None:
+    """The rest of the package works."""
+    code = (
+        "import sys; sys.modules['langgraph'] = None; from smart_model_router_research import engine\n"
+        "engine.SqliteRunStore('runs.db')\n"
+        "try: engine.RunSaver\nexcept ModuleNotFoundError as error: print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True)
+    assert done.stdout == 'RunSaver needs langgraph-checkpoint: pip install "smart-model-router[langgraph]"\n'
+
+
 def test_a_handle_may_be_closed_and_used_again(saver: RunSaver) -> None:
     """It is opened when it is needed."""
     kept(saver, "1")
