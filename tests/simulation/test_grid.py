@@ -64,7 +64,10 @@ def test_the_first_choice_keeps_its_share_at_20_requests_a_second(cell: Cell) ->
     "measures", list(combinations()), ids=lambda one: "".join("01"[getattr(one, n)] for n in NAMES)
 )
 def test_no_combination_of_measures_crashes_hangs_or_leaks(measures: Measures) -> None:
-    """Each of the 32 combinations plays a sample of the cells: every request ends, and no task or call is left."""
-    for cell in SAMPLE:
+    """Each of the 32 combinations plays half of a sample of the cells: every request ends, no task or call is left.
+
+    A cell meets each measure on and off, and each pair of measures in every way.
+    """
+    for cell in SAMPLE[sum(getattr(measures, name) for name in NAMES) % 2 :: 2]:
         loop, ours = run_cell(cell, 0, 30, measures)
         assert ours.requests == loop.requests == 30
