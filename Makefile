@@ -42,6 +42,8 @@ test-pure:
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 	$(BIN)/coverage report --include "*/smart_model_router_research/engine/*" --fail-under 95
+	@for engine in kahn langgraph; do \
+		$(BIN)/coverage report --include "*/smart_model_router_research/engine/$$engine.py" --fail-under 95 || exit 1; done
 
 test-units:
 	$(BIN)/pytest -n auto --dist worksteal tests/unit tests/meta tests/simulation --ignore tests/unit/core \

@@ -15,6 +15,8 @@ FREE = frozenset({"langgraph", "langgraph-checkpoint", "langgraph-prebuilt", "la
 TESTS = (
     "tests/conformance/test_run_saver.py",
     "tests/conformance/test_engines.py",
+    "tests/conformance/test_langgraph_facts.py",
+    "tests/conformance/test_two_engines.py",
     "tests/unit/research/test_graph_store.py",
     "tests/e2e/test_saver_processes.py",
 )

@@ -33,6 +33,7 @@ COPIED = ("tests", "benchmarks")
 LEFT_OUT = ("cacheprovider", "unraisableexception", "threadexception")
 
 _PROTOCOL = "tests/unit/research/test_protocol.py"
+_SELECTOR = "tests/unit/research/test_engine_selector.py"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,9 @@ TARGETS = {
             ),
             # a process of its own, which has not this code
             f"--deselect={_PROTOCOL}::test_the_router_and_the_command_line_do_not_import_workflows",
+            f"--deselect={_SELECTOR}::test_the_selector_imports_no_engine_of_others",
+            # reads pyproject.toml, which is not laid out
+            f"--deselect={_SELECTOR}::test_the_versions_are_those_of_the_extra",
         ),
     ),
 }

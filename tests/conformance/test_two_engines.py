@@ -28,6 +28,7 @@ from smart_model_router_research.engine import (
     RunState,
     RunStore,
     ShadowEngine,
+    SkipReason,
     StepResult,
     StepState,
     StoreUnavailable,
@@ -359,6 +360,50 @@ def test_a_difference_is_an_event_and_changes_nothing_of_the_result() -> None:
         (RunEventKind.SHADOW_DIFFERED, list(found))
     ]
     assert taken < shadow.SHADOW_SECONDS
+
+
+@pytest.mark.parametrize(
+    ("decisions", "found"),
+    [
+        (
+            {"b": StepResult(state=StepState.SKIPPED, skip_reason=SkipReason.CONDITION)},
+            [
+                "the run: failed, and completed by the other engine",
+                "step b: succeeded, and condition by the other engine",
+                "step c: failed, and dependency_skipped by the other engine",
+                "the outputs of the run differ",
+            ],
+        ),
+        (
+            {"d": StepResult(state=StepState.READY)},
+            ["step d: condition, and failed by the other engine"],
+        ),
+    ],
+    ids=["skipped", "run"],
+)
+def test_a_step_that_the_other_engine_decides_otherwise_is_told(
+    decisions: Mapping[str, StepResult], found: Sequence[str]
+) -> None:
+    """One that it skips, and one that it runs, which has no recorded answer."""
+
+    class Otherwise(LangGraphEngine):
+        name = "otherwise"
+
+        async def _drive(self, run: HeldRun) -> None:
+            decide = run.decide
+
+            async def decided(graph: Any, step: Step) -> StepResult:
+                if (result := decisions.get(step.name)) is None:
+                    return await decide(graph, step)
+                run._move(graph, step, result)
+                return result
+
+            run.decide = decided  # type: ignore[method-assign]  # the fault of this engine
+            await super()._drive(run)
+
+    steps = [*three(Trace()).steps, Step("d", Trace().work(), when=False)]
+    workflow = WorkflowDefinition("w", steps, outputs={"b": "${steps.b.outputs.of}"})
+    assert list(run_virtual(shadowed(workflow, Otherwise))[1]) == found
 
 
 def test_a_shadow_that_crashes_or_does_not_end_changes_nothing() -> None:

@@ -348,7 +348,8 @@ class _References:
         if isinstance(step.loop, StepLoop):
             if step.loop.to != step.name and not self.graph.comes_before(step.loop.to, step.name):
                 yield WorkflowFault((*path, "loop", "to"), step.loop.to, "the step itself, or one before it, is needed")
-            yield from self.graph.joins_of_loop(step.loop.to, step.name)
+            else:
+                yield from self.graph.joins_of_loop(step.loop.to, step.name)
             yield from self._condition((*path, "loop", "while"), step.loop.condition, step, after=True)
 
     def of_outputs(self) -> Found:
