@@ -138,11 +138,13 @@ def test_wrong_words_are_told_in_a_line(smr: Smr, words: tuple[str, ...], code: 
     assert "Traceback" not in done.stderr
 
 
-def test_ctrl_c_stops_a_run_so_that_it_can_go_on(smr: Smr) -> None:
-    """It prints the command that does; another process meanwhile is told who holds the run, and cannot take it."""
+@pytest.mark.parametrize("engine", ["kahn", "langgraph"])
+def test_ctrl_c_stops_a_run_so_that_it_can_go_on(smr: Smr, engine: str) -> None:
+    """On each engine: it prints the command that does; another process is told who holds the run, and cannot take it."""
     (smr.folder / "w.yaml").write_text(INTERRUPTED, "utf-8")
     (smr.folder / "f.py").write_text(FUNCTIONS, "utf-8")
-    running = smr.start("workflow", "run", "w.yaml", "--functions", "f.py", "--id", "one", "-i", "x=1")
+    words = ("--functions", "f.py", "--id", "one", "-i", "x=1", "--engine", engine)
+    running = smr.start("workflow", "run", "w.yaml", *words)
     assert running.stdout is not None
     assert running.stdout.readline() == b"slow began\n"
     busy = smr("workflow", "resume", "one")
