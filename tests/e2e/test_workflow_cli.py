@@ -140,7 +140,7 @@ def test_wrong_words_are_told_in_a_line(smr: Smr, words: tuple[str, ...], code: 
 
 @pytest.mark.parametrize("engine", ["kahn", "langgraph"])
 def test_ctrl_c_stops_a_run_so_that_it_can_go_on(smr: Smr, engine: str) -> None:
-    """On each engine: it prints the command that does; another process is told who holds the run, and cannot take it."""
+    """On each engine. It prints the command that does; another process is told who has the run, and cannot take it."""
     (smr.folder / "w.yaml").write_text(INTERRUPTED, "utf-8")
     (smr.folder / "f.py").write_text(FUNCTIONS, "utf-8")
     words = ("--functions", "f.py", "--id", "one", "-i", "x=1", "--engine", engine)
