@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
 from benchmarks._measure import Figure, report
-from langgraph.graph import START, StateGraph
 
 from smart_model_router.testing import LoopClock, run_virtual
 from smart_model_router_research.engine import (
@@ -81,6 +80,9 @@ class Channels(TypedDict):
 
 def by_hand(workflow: WorkflowDefinition) -> Any:
     """Make the graph that a user of LangGraph would write for a workflow, with the same joins."""
+    # Not before: whatever a process has imported makes its garbage collections longer, also those of other figures.
+    from langgraph.graph import START, StateGraph  # noqa: PLC0415
+
     built = StateGraph(Channels)
 
     def node(name: str) -> Any:
