@@ -1,0 +1,89 @@
+"""Deep research: claims that code checks against their sources. Pure; names are imported when asked for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from smart_model_router.domain.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from smart_model_router_research.deep.checking import Support, SupportStatus, check_claim
+    from smart_model_router_research.deep.claims import (
+        CitedDocument,
+        ClaimGraph,
+        ClaimKind,
+        ClaimStatus,
+        QuotedEvidence,
+        ResearchClaim,
+        SourceTier,
+        SubQuestion,
+        are_independent,
+    )
+    from smart_model_router_research.deep.comparing import ClaimComparison, Relation, compare_claims
+    from smart_model_router_research.deep.metrics import MetricsConfig, metrics_of
+    from smart_model_router_research.deep.rounds import (
+        Delivery,
+        Mode,
+        Next,
+        Remediation,
+        RoundsConfig,
+        delivery_of,
+        next_round,
+        remediation,
+    )
+
+__all__ = [
+    "CitedDocument",
+    "ClaimComparison",
+    "ClaimGraph",
+    "ClaimKind",
+    "ClaimStatus",
+    "Delivery",
+    "MetricsConfig",
+    "Mode",
+    "Next",
+    "QuotedEvidence",
+    "Relation",
+    "Remediation",
+    "ResearchClaim",
+    "RoundsConfig",
+    "SourceTier",
+    "SubQuestion",
+    "Support",
+    "SupportStatus",
+    "are_independent",
+    "check_claim",
+    "compare_claims",
+    "delivery_of",
+    "metrics_of",
+    "next_round",
+    "remediation",
+]
+
+_HOMES = {
+    "smart_model_router_research.deep.checking": ("Support", "SupportStatus", "check_claim"),
+    "smart_model_router_research.deep.claims": (
+        "CitedDocument",
+        "ResearchClaim",
+        "ClaimGraph",
+        "ClaimKind",
+        "ClaimStatus",
+        "QuotedEvidence",
+        "SubQuestion",
+        "SourceTier",
+        "are_independent",
+    ),
+    "smart_model_router_research.deep.comparing": ("ClaimComparison", "Relation", "compare_claims"),
+    "smart_model_router_research.deep.metrics": ("MetricsConfig", "metrics_of"),
+    "smart_model_router_research.deep.rounds": (
+        "Delivery",
+        "Mode",
+        "Next",
+        "Remediation",
+        "RoundsConfig",
+        "delivery_of",
+        "next_round",
+        "remediation",
+    ),
+}
+__getattr__, __dir__ = lazy_names(__name__, _HOMES, globals())

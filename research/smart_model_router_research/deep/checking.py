@@ -1,0 +1,101 @@
+"""A claim is checked against its source by code: the quote has to be there, and the claim has to follow from it.
+
+It follows by licensed edits only (`edits.py`), from a whole sentence that the quote touches: a quote that begins behind
+"If the disk is full," vouches for nothing without it. Whatever is not supported says why.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import islice
+
+from smart_model_router_research.deep.edits import follows, unvouched
+from smart_model_router_research.deep.folding import FoldedText, fold
+from smart_model_router_research.deep.readings import header_above, readings_of
+from smart_model_router_research.deep.sentences import Sentence, sentences_at, split_sentences
+from smart_model_router_research.deep.words import Item, read_items
+
+MAX_CLAIM_CHARACTERS = 2_000
+MAX_QUOTE_CHARACTERS = 4_000
+MAX_OCCURRENCES = 20
+"""A quote that stands in a document more often is looked at so many times."""
+_REFUTING_HEADINGS = frozenset("myth misconception misconceptions myths fallacy fallacies hoax incorrect wrong".split())
+
+
+class SupportStatus(StrEnum):
+    """The result of a check."""
+
+    SUPPORTED = "supported"
+    PARTIAL = "partial"
+    """The quote is there, and does not say all that the claim says; counts for nothing."""
+    UNSUPPORTED = "unsupported"
+    """The quote is not there, or there is no claim."""
+
+
+@dataclass(frozen=True, slots=True)
+class Support:
+    """The result of a check: why it is no better, and where the quote stands in the document, in characters."""
+
+    status: SupportStatus
+    reasons: tuple[str, ...] = ()
+    span: tuple[int, int] | None = None
+
+
+def check_claim(text: str, quote: str, document: str | FoldedText, context: str = "") -> Support:
+    """Return whether a document supports a claim by a quote. Never raises.
+
+    The claim is at most 2,000 characters, each of its sentences follows from one sentence of the document that the
+    quote touches. `context` is the title of the document and the headings above the quote, joined by " > ".
+    """
+    if len(text) > MAX_CLAIM_CHARACTERS or len(quote) > MAX_QUOTE_CHARACTERS:
+        wanted = f"a claim is at most {MAX_CLAIM_CHARACTERS:,} characters, a quote {MAX_QUOTE_CHARACTERS:,}"
+        return Support(SupportStatus.UNSUPPORTED, (f"{wanted}: these are {len(text):,} and {len(quote):,}",))
+    claim = [
+        (sentence, [item for item in read_items(sentence) if item.kind != "mark"])
+        for sentence in split_sentences(fold(text))
+    ]
+    if not any(items for _, items in claim):
+        return Support(SupportStatus.UNSUPPORTED, ("the claim says nothing",))
+    if any(sentence.endswith("?") for sentence, _ in claim):
+        return Support(SupportStatus.UNSUPPORTED, ("a question claims nothing",))
+    source = document if isinstance(document, FoldedText) else FoldedText(document)
+    best: Support | None = None
+    headings = tuple(part for part in (fold(part) for part in context.split(" > ")) if part)
+    for span in islice(source.spans(quote), MAX_OCCURRENCES):
+        support = _check_at(span, claim, source.text, headings)
+        if support.status is SupportStatus.SUPPORTED:
+            return support
+        best = best or support
+    return best or Support(SupportStatus.UNSUPPORTED, ("K2: the quote is not in the document",))
+
+
+def _check_at(
+    span: tuple[int, int], claim: list[tuple[str, list[Item]]], document: str, headings: tuple[str, ...]
+) -> Support:
+    if refuting := [heading for heading in headings if _REFUTING_HEADINGS & set(heading.lower().split())]:
+        return Support(SupportStatus.PARTIAL, (f"K4: the quote stands under {refuting[0]!r}",), span)
+    window = sentences_at(document, *span)
+    if not window:
+        return Support(SupportStatus.PARTIAL, ("K3: no sentence ends near the quote",), span)
+    reasons: list[str] = []
+    for sentence, items in claim:
+        if items and not any(_says(source, items, document, headings) for source in window):
+            reasons.append(_why_not(sentence, items, window, headings))
+    return Support(SupportStatus.PARTIAL if reasons else SupportStatus.SUPPORTED, tuple(reasons), span)
+
+
+def _says(source: Sentence, items: list[Item], document: str, headings: tuple[str, ...]) -> bool:
+    if fold(source.text).rstrip("\"')").endswith("?"):
+        return False
+    header = header_above(document, source) if source.is_row else None
+    return any(follows(items, parts) for parts in readings_of(source, header, headings))
+
+
+def _why_not(sentence: str, items: list[Item], window: list[Sentence], headings: tuple[str, ...]) -> str:
+    known = [item for text in (*(w.text for w in window), *headings) for item in read_items(fold(text))]
+    known += [item for w in window for lead_in in w.lead_ins for item in read_items(fold(lead_in))]
+    if missing := unvouched(items, known):
+        kind = "K5" if all(item.kind in ("number", "date") for item in items if item.written in missing) else "K3"
+        return f"{kind}: no word of the source vouches for {', '.join(map(repr, missing[:8]))}"
+    return f"K4: no sentence of the source says {sentence[:120]!r}: words are left out, or stand in another order"

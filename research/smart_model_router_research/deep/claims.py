@@ -1,0 +1,138 @@
+"""Claims, their evidence, and the graph that ties them to questions and documents. Values are JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class ClaimKind(StrEnum):
+    """The kinds of statement."""
+
+    FACT = "fact"
+    NUMBER = "number"
+    DATE = "date"
+    INFERENCE = "inference"
+    """Computed from other claims, see `inferences.py`."""
+
+
+class ClaimStatus(StrEnum):
+    """The result of the checks of a claim."""
+
+    SUPPORTED = "supported"
+    PARTIAL = "partial"
+    UNSUPPORTED = "unsupported"
+    CONTRADICTED = "contradicted"
+    SUPERSEDED = "superseded"
+    """A newer value of an equal or better source stands against it."""
+
+
+class SourceTier(StrEnum):
+    """The trust in a source: `A` official or primary, `B` reputable, `C` never cited."""
+
+    A = "A"
+    B = "B"
+    C = "C"
+
+    def is_at_least(self, other: SourceTier) -> bool:
+        """Return whether it is as good or better."""
+        return self.value <= other.value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotedEvidence:
+    """A quote that vouches for a claim; `span` are the characters of the document that it stands at."""
+
+    doc_id: str
+    quote: str
+    span: tuple[int, int]
+    method: str = "quoted"
+    """The way in which the claim follows: `quoted` verbatim, or `edited` by licensed edits."""
+    score: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResearchClaim:
+    """One atomic statement. What it says of an `entity` can be compared: `attribute`, `value` with its `unit`.
+
+    `other` is the second entity of a symmetric attribute (the neighbour of a border). `as_of` is the value's own date,
+    or that of its corpus, ISO 8601; "" where neither is known. `tier` is that of its best document.
+    """
+
+    id: str
+    text: str
+    question_id: str = ""
+    kind: ClaimKind = ClaimKind.FACT
+    critical: bool = False
+    entity: str = ""
+    attribute: str = ""
+    other: str = ""
+    value: str = ""
+    unit: str = ""
+    as_of: str = ""
+    tier: SourceTier = SourceTier.B
+    evidence: tuple[QuotedEvidence, ...] = ()
+    status: ClaimStatus = ClaimStatus.UNSUPPORTED
+    reasons: tuple[str, ...] = ()
+    contradicts: tuple[str, ...] = ()
+    round: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubQuestion:
+    """A sub-question of the topic. `priority` 1 counts most, 3 least."""
+
+    id: str
+    text: str
+    kind: str = "open"
+    priority: int = 2
+    critical: bool = False
+
+    @property
+    def weight(self) -> int:
+        """Return what it counts in coverage: 3, 2 or 1."""
+        return 4 - self.priority
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CitedDocument:
+    """The facts about a document that metrics need.
+
+    `origin` is the same for near-duplicates. `alone_suffices` says that its corpus vouches for each document by itself
+    (`independence: document`). `published` is a date, ISO 8601; it counts with a confidence of `high` or `medium`.
+    """
+
+    id: str
+    title: str = ""
+    tier: SourceTier = SourceTier.B
+    domain: str = ""
+    publisher: str = ""
+    origin: str = ""
+    alone_suffices: bool = False
+    published: str = ""
+    date_confidence: str = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimGraph:
+    """Everything that metrics are computed from. `unresolved` are pairs of claims that contradict each other."""
+
+    questions: tuple[SubQuestion, ...] = ()
+    claims: tuple[ResearchClaim, ...] = ()
+    documents: Mapping[str, CitedDocument] = field(default_factory=dict)
+    unresolved: tuple[tuple[str, str], ...] = ()
+
+
+def are_independent(one: CitedDocument, other: CitedDocument) -> bool:
+    """Return whether two documents are two sources: neither copies of each other, nor of one domain or publisher.
+
+    Documents of corpora that vouch for each document by itself are, when they are two.
+    """
+    if one.id == other.id or (one.origin and one.origin == other.origin):
+        return False
+    if one.alone_suffices and other.alone_suffices:
+        return True
+    same_domain = bool(one.domain) and one.domain == other.domain
+    same_publisher = bool(one.publisher) and one.publisher.casefold() == other.publisher.casefold()
+    return not (same_domain or same_publisher)

@@ -1,0 +1,176 @@
+"""Licensed edits: the changes to a sentence that cannot change what it says.
+
+A claim follows from a sentence when its items, in order, are those of the sentence, or of one of its orders of clauses,
+with parts left out that neither turn nor bound it. See `docs/design/checks.md`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from smart_model_router_research.deep.words import Item, is_english
+
+MAX_ORDERS = 24
+"""A sentence is read in at most so many orders of its clauses."""
+
+_MOVABLE = frozenset(
+    "if when whenever while by in on at for since because because_of although though after before until unless to with "
+    "without during as from under within throughout upon through via except instead_of".split()
+)
+"""Words that begin a clause or an adverbial that may stand first or last."""
+_BINDING = frozenset("only not even just except especially particularly mainly mostly never no or and than as".split())
+"""Words that a clause cannot be moved away from."""
+_RESTRICTING = _MOVABLE | frozenset("where whether of per only not est".split())
+"""Words that begin a parenthesis which says when or where the sentence holds."""
+_CONDITIONS = frozenset("if when whenever unless until while where whether only except".split())
+_SHARED = frozenset("not no never none neither both either between cannot without all any each every together".split())
+"""Words whose reach goes on behind a comma."""
+_OPENERS = frozenset(["(", "[", "{"])
+_CLOSERS = frozenset([")", "]", "}"])
+_CUTS = frozenset([",", ";", ":", "-", "?"])
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A clause, or what stands in parentheses. `may_go` says that it can be left out."""
+
+    items: tuple[Item, ...]
+    in_parentheses: bool = False
+    may_go: bool = False
+
+    @property
+    def first(self) -> object:
+        """The key of its first item."""
+        return self.items[0].key
+
+
+def parts_of(items: Sequence[Item]) -> list[Part]:
+    """Return the parts of a sentence, cut at commas, semicolons, colons, dashes and parentheses, each marked."""
+    raw: list[Part] = []
+    current: list[Item] = []
+    depth = 0
+
+    def cut(*, in_parentheses: bool = False) -> None:
+        if current:
+            raw.append(Part(tuple(current), in_parentheses))
+            current.clear()
+
+    for item in items:
+        if item.kind != "mark":
+            current.append(item)
+        elif item.key in _OPENERS:
+            if depth == 0:
+                cut()
+            depth += 1
+        elif item.key in _CLOSERS and depth:
+            depth -= 1
+            if depth == 0:
+                cut(in_parentheses=True)
+        elif depth == 0 and item.key in _CUTS:
+            cut()
+    cut(in_parentheses=depth > 0)
+    english = is_english(list(items))
+    return [Part(part.items, part.in_parentheses, english and _may_go(raw, n)) for n, part in enumerate(raw)]
+
+
+def _may_go(parts: Sequence[Part], number: int) -> bool:
+    part = parts[number]
+    if number == 0 or any(item.turns for item in part.items):
+        return False
+    if part.in_parentheses:
+        return part.first not in _RESTRICTING
+    if part.first == "which":
+        return True
+    if part.first != "and" or any(not later.in_parentheses and later.first != "and" for later in parts[number + 1 :]):
+        return False
+    before = parts[:number]
+    if any(item.key in _SHARED for item in before[-1].items):
+        return False
+    # A condition that the part may belong to: it stands further in than the first clause, or right before.
+    leading = before[0].first in _CONDITIONS and len(before) > 1 and before[-1].first not in ("and", "or")
+    inner = before[1:] if leading else before
+    return not any(item.key in _CONDITIONS for part in inner for item in part.items)
+
+
+def orders_of(parts: Sequence[Part]) -> Iterator[list[Part]]:
+    """Yield the sentence as it is, and with a clause or adverbial of its beginning or end at the other end."""
+    parts = list(parts)
+    yield parts
+    if not parts:
+        return
+    made = 1
+    if len(parts) > 1:
+        led = 1  # a clause with what stands in parentheses behind it
+        while led < len(parts) - 1 and parts[led].in_parentheses:
+            led += 1
+        if parts[0].first in _MOVABLE and not parts[led].in_parentheses:
+            yield [*parts[led:], *parts[:led]]
+            made += 1
+        if parts[-1].first in _MOVABLE and not parts[-1].in_parentheses:
+            yield [parts[-1], *parts[:-1]]
+            made += 1
+    last = parts[-1]
+    if last.in_parentheses:
+        return
+    for at in range(1, len(last.items)):
+        if made >= MAX_ORDERS:
+            return
+        if last.items[at].key in _MOVABLE and last.items[at - 1].key not in _BINDING:
+            head, tail = Part(last.items[:at]), Part(last.items[at:])
+            yield [tail, *parts[:-1], head]
+            made += 1
+
+
+def follows(claim: Sequence[Item], parts: Sequence[Part]) -> bool:
+    """Return whether the items of a claim, without marks, are those of the parts in order.
+
+    Parts that may go can be left out as a whole, light words may come and go in English, and a word for "about" may
+    come before a number.
+    """
+    flat: list[Item | Part] = []
+    for part in parts:
+        flat.append(part)
+        flat.extend(part.items)
+    light = is_english([item for part in parts for item in part.items])
+    todo, seen = [(0, 0)], set[tuple[int, int]]()
+    while todo:
+        state = todo.pop()
+        if state in seen:
+            continue
+        seen.add(state)
+        ours, theirs = state
+        source = flat[theirs] if theirs < len(flat) else None
+        wanted = claim[ours] if ours < len(claim) else None
+        if source is None and wanted is None:
+            return True
+        if isinstance(source, Part):
+            todo.append((ours, theirs + 1))
+            if source.may_go:
+                todo.append((ours, theirs + 1 + len(source.items)))
+            continue
+        if source is not None and light and (source.is_light or _joins(flat, theirs)):
+            todo.append((ours, theirs + 1))
+        if wanted is None:
+            continue
+        about = wanted.key == "about" and ours + 1 < len(claim) and claim[ours + 1].kind == "number"
+        if (light and wanted.is_light) or about:
+            todo.append((ours + 1, theirs))
+        if source is not None and wanted.same(source, about=ours > 0 and claim[ours - 1].key == "about"):
+            todo.append((ours + 1, theirs + 1))
+    return False
+
+
+def _joins(flat: Sequence[Item | Part], at: int) -> bool:
+    """Return whether an item is an "and" between two clauses, for which a full stop can stand."""
+    item = flat[at]
+    return isinstance(item, Item) and item.key == "and" and at > 1 and isinstance(flat[at - 1], Part)
+
+
+def unvouched(claim: Sequence[Item], source: Sequence[Item]) -> list[str]:
+    """Return the words of a claim that stand nowhere in the source."""
+    return [
+        item.written
+        for item in claim
+        if not item.is_light and not any(item.same(other, about=True) for other in source)
+    ]

@@ -1,0 +1,94 @@
+"""Typography folded away: texts that differ only in spaces, dashes, quotation marks and soft hyphens are equal."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Iterator
+
+_SINGLE = "\u2018\u2019\u201a\u201b\u2032\u00b4\u0060"
+_DOUBLE = "\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb"
+_DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212"
+_GONE = "\u00ad\u200b\u200c\u200d\u2060\ufeff"
+_FOLDED = str.maketrans(
+    {**dict.fromkeys(_SINGLE, "'"), **dict.fromkeys(_DOUBLE, '"'), **dict.fromkeys(_DASHES, "-")}
+    | dict.fromkeys(_GONE, None)
+    # NFKC makes 102 of 10², and 11/2 of 1½
+    | {"⁰¹²³⁴⁵⁶⁷⁸⁹"[digit]: f"^{digit}" for digit in range(10)}
+    | {fraction: f" {unicodedata.normalize('NFKC', fraction)}" for fraction in "¼½¾⅐⅑⅒⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞"}
+)
+_PIECE = 2_000
+_BLANKS = re.compile(r"\s+")
+
+
+def fold(text: str) -> str:
+    """Return the text in NFKC, with one kind of dash and of each quotation mark, and single spaces.
+
+    Soft hyphens and characters without width are gone.
+    """
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text.translate(_FOLDED)).translate(_FOLDED)
+    elif "`" in text:
+        text = text.replace("`", "'")
+    return _BLANKS.sub(" ", text).strip()
+
+
+class FoldedText:
+    """A text that quotes are looked up in, in its own words or in other typography; folded once, line by line.
+
+    With `spaces=False` spaces do not count at all: the text of PDF files runs words together.
+    """
+
+    def __init__(self, text: str, *, spaces: bool = True) -> None:
+        self.text = text
+        self._spaces = spaces
+        self._pieces: list[tuple[int, int, int]] = []
+        """For each piece of the text that is not blank, where it begins folded, and in the text, and ends there."""
+        parts: list[str] = []
+        folded_at = 0
+        for start, end in _pieces(text):
+            if part := self._fold(text[start:end]):
+                self._pieces.append((folded_at, start, end))
+                parts.append(part)
+                folded_at += len(part) + spaces
+        self.folded = (" " if spaces else "").join(parts)
+
+    def spans(self, quote: str) -> Iterator[tuple[int, int]]:
+        """Yield where the quote stands in the text: from the first character to behind the last."""
+        wanted = self._fold(quote)
+        found = self.folded.find(wanted) if wanted else -1
+        while found >= 0:
+            yield self._original(found), self._original(found + len(wanted) - 1) + 1
+            found = self.folded.find(wanted, found + 1)
+
+    def _fold(self, text: str) -> str:
+        return fold(text) if self._spaces else fold(text).replace(" ", "")
+
+    def _original(self, position: int) -> int:
+        """Return the place in the text of the character that made the folded one at `position`."""
+        folded_at, start, end = self._pieces[bisect_right(self._pieces, position, key=_folded_at) - 1]
+        low, high = start, end - 1
+        while low < high:  # the least prefix that holds the character
+            middle = (low + high) // 2
+            if len(self._fold(self.text[start : middle + 1])) > position - folded_at:
+                high = middle
+            else:
+                low = middle + 1
+        return low
+
+
+def _folded_at(piece: tuple[int, int, int]) -> int:
+    return piece[0]
+
+
+def _pieces(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the lines of a text, long ones cut at spaces."""
+    at = 0
+    for line in text.splitlines(keepends=True):
+        end = at + len(line)
+        while end - at > _PIECE and (space := text.rfind(" ", at, at + _PIECE)) > at:
+            yield at, space
+            at = space
+        yield at, end
+        at = end

@@ -1,0 +1,190 @@
+"""The five metrics of a round, computed from the claim graph and the configuration alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import combinations
+from types import MappingProxyType
+from typing import Any
+
+from smart_model_router_research.deep.claims import (
+    CitedDocument,
+    ClaimGraph,
+    ClaimStatus,
+    ResearchClaim,
+    SourceTier,
+    SubQuestion,
+    are_independent,
+)
+from smart_model_router_research.deep.comparing import Matter, matter_of
+from smart_model_router_scoring.confidence import compute_ci
+from smart_model_router_scoring.decay import MODES, age_days, get_recency_window, is_recent, recency_decay
+from smart_model_router_scoring.options import check_choice
+
+TIER_WEIGHTS: Mapping[SourceTier, float] = MappingProxyType({SourceTier.A: 1.0, SourceTier.B: 0.6, SourceTier.C: 0.0})
+"""The quality of a cited document, by its tier. Read-only."""
+UNKNOWN_DATE = 0.25
+"""The recency of a document without a known date, in mode `decay`."""
+NOTHING_COMPARED = 0.5
+"""The agreement where no two independent sources speak of one matter."""
+_DATED = ("high", "medium")
+_NOT_FACTUAL = (ClaimStatus.SUPERSEDED,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricsConfig:
+    """The settings of metrics beside the graph. Raises ConfigError.
+
+    `as_of` is the day that ages are counted to. `domain` has a window of recency, unless `window_days` gives one.
+    `recency_mode` is `decay` or `binary`.
+    """
+
+    as_of: datetime
+    domain: str = "default"
+    window_days: int | None = None
+    recency_mode: str = "decay"
+    windows: Mapping[str, int] | None = None
+    weights: Mapping[str, float] | None = None
+    aggregation: str = "arithmetic"
+
+    def __post_init__(self) -> None:
+        check_choice("recency_mode", self.recency_mode, MODES)
+        if self.as_of.tzinfo is None:
+            object.__setattr__(self, "as_of", self.as_of.replace(tzinfo=UTC))
+
+    @property
+    def window(self) -> int:
+        """The days in which a source is recent."""
+        return self.window_days or get_recency_window(self.domain, config_windows=self.windows)
+
+
+def metrics_of(graph: ClaimGraph, config: MetricsConfig) -> dict[str, Any]:
+    """Return the metrics (0..1), the counts that gates ask for, and the index in both means.
+
+    `nothing_compared` says that no two independent sources speak of one matter. Without a cited document every metric
+    is 0.
+    """
+    cited = _cited(graph)
+    found: dict[str, Any] = dict.fromkeys(("coverage", "source_quality", "agreement", "verification", "recency"), 0.0)
+    agreement = _agreement(graph)
+    if cited:
+        found |= {
+            "coverage": _coverage(graph),
+            "source_quality": _mean(TIER_WEIGHTS[document.tier] for document in cited),
+            "agreement": NOTHING_COMPARED if agreement is None else agreement,
+            "verification": _verification(graph.claims),
+            "recency": _mean(_recency(document, config) for document in cited),
+        }
+    return {
+        **found,
+        "nothing_compared": agreement is None,
+        "recent_source_count": sum(_is_recent(document, config) for document in cited),
+        "critical_contradictions": len(_critical_contradictions(graph)),
+        "ci_score": compute_ci(found, config.weights, config.aggregation),
+        "ci_arithmetic": compute_ci(found, config.weights, "arithmetic"),
+        "ci_geometric": compute_ci(found, config.weights, "geometric"),
+    }
+
+
+def covers(claim: ResearchClaim, documents: Mapping[str, CitedDocument]) -> bool:
+    """Return whether a supported claim covers its question: one that is critical needs two sources, one of tier A.
+
+    One source will do where its corpus vouches for each document by itself.
+    """
+    if claim.status is not ClaimStatus.SUPPORTED:
+        return False
+    if not claim.critical:
+        return True
+    cited = _documents_of(claim, documents)
+    if any(document.alone_suffices for document in cited):
+        return True
+    return _has_two_sources(cited) and any(document.tier is SourceTier.A for document in cited)
+
+
+def is_single_source(claim: ResearchClaim, documents: Mapping[str, CitedDocument]) -> bool:
+    """Return whether a critical claim stands in one source alone: the report says so."""
+    return claim.critical and not _has_two_sources(_documents_of(claim, documents))
+
+
+def _coverage(graph: ClaimGraph) -> float:
+    total = math.fsum(question.weight for question in graph.questions)
+    if not total:
+        return 0.0
+    return math.fsum(question.weight for question in graph.questions if _is_covered(question, graph)) / total
+
+
+def _is_covered(question: SubQuestion, graph: ClaimGraph) -> bool:
+    return any(claim.question_id == question.id and covers(claim, graph.documents) for claim in graph.claims)
+
+
+def _agreement(graph: ClaimGraph) -> float | None:
+    """Return 1 less the share of contradicted matters among those that two independent sources speak of."""
+    matters: dict[Matter, list[ResearchClaim]] = {}
+    for claim in graph.claims:
+        if claim.status in (ClaimStatus.SUPPORTED, ClaimStatus.CONTRADICTED):
+            matters.setdefault(matter_of(claim) or ("", claim.id), []).append(claim)
+    disputed = {claim_id for pair in graph.unresolved for claim_id in pair}
+    compared = contradicted = 0
+    for claims in matters.values():
+        documents = {document.id: document for claim in claims for document in _documents_of(claim, graph.documents)}
+        if not _has_two_sources(list(documents.values())):
+            continue
+        compared += 1
+        contradicted += any(claim.status is ClaimStatus.CONTRADICTED or claim.id in disputed for claim in claims)
+    return 1 - contradicted / compared if compared else None
+
+
+def _verification(claims: Sequence[ResearchClaim]) -> float:
+    factual = [claim for claim in claims if claim.status not in _NOT_FACTUAL]
+    total = sum(2 if claim.critical else 1 for claim in factual)
+    supported = sum(2 if claim.critical else 1 for claim in factual if claim.status is ClaimStatus.SUPPORTED)
+    return supported / total if total else 0.0
+
+
+def _recency(document: CitedDocument, config: MetricsConfig) -> float:
+    age = _age(document, config)
+    if config.recency_mode == "binary":
+        return float(_is_recent(document, config))
+    return UNKNOWN_DATE if age is None else recency_decay(age, half_life_days=config.window)
+
+
+def _is_recent(document: CitedDocument, config: MetricsConfig) -> bool:
+    age = _age(document, config)
+    return age is not None and document.date_confidence in _DATED and is_recent(math.floor(age), config.window)
+
+
+def _age(document: CitedDocument, config: MetricsConfig) -> float | None:
+    return age_days(document.published, config.as_of) if document.published else None
+
+
+def _critical_contradictions(graph: ClaimGraph) -> list[tuple[str, str]]:
+    by_id = {claim.id: claim for claim in graph.claims}
+    return [pair for pair in graph.unresolved if any(by_id[each].critical for each in pair if each in by_id)]
+
+
+def _cited(graph: ClaimGraph) -> list[CitedDocument]:
+    """Return the documents that supported claims cite, each once."""
+    found = {
+        document.id: document
+        for claim in graph.claims
+        if claim.status in (ClaimStatus.SUPPORTED, ClaimStatus.CONTRADICTED)
+        for document in _documents_of(claim, graph.documents)
+    }
+    return list(found.values())
+
+
+def _documents_of(claim: ResearchClaim, documents: Mapping[str, CitedDocument]) -> list[CitedDocument]:
+    ids = dict.fromkeys(evidence.doc_id for evidence in claim.evidence)
+    return [documents[doc_id] for doc_id in ids if doc_id in documents and documents[doc_id].tier is not SourceTier.C]
+
+
+def _has_two_sources(documents: Sequence[CitedDocument]) -> bool:
+    return any(are_independent(one, other) for one, other in combinations(documents, 2))
+
+
+def _mean(values: Iterable[float]) -> float:
+    numbers = list(values)
+    return math.fsum(numbers) / len(numbers)

@@ -1,0 +1,179 @@
+"""The sentences that a line of a document stands for: a row under its header, a label with its value, a subject named.
+
+Each reading is a list of parts, as `parts_of` gives them; a claim has to follow from one of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from smart_model_router_research.deep.edits import Part, orders_of, parts_of
+from smart_model_router_research.deep.folding import fold
+from smart_model_router_research.deep.sentences import ITEM_MARK, Sentence
+from smart_model_router_research.deep.words import LIGHT, Item, read_items
+
+SYMMETRIC = ("border countries", "borders", "bordering countries", "land boundaries", "neighbours", "neighbors")
+"""Labels of what two entities have in common: either can be read from the other's page."""
+
+_SUBJECTS = frozenset(
+    "option function method class module parameter argument variable command flag attribute property field directive "
+    "operator exception setting constant decorator keyword type object macro target hook".split()
+)
+"""Nouns that "This ..." or "The ..." stands with for what the heading names."""
+_DEFAULTS = frozenset("default defaults value".split())
+_NOTES = frozenset("note notes tip hint important info remark example".split())
+_NOTHING_TURNS = (
+    "wrong",
+    "false",
+    "incorrect",
+    "myth",
+    "untrue",
+    "not",
+    "never",
+    "avoid",
+    "mistake",
+    "bug",
+    "misconception",
+)
+_IDENTIFIER = re.compile(r"[A-Za-z_$-][\w.$:-]*")
+
+
+def readings_of(sentence: Sentence, header: list[str] | None, context: tuple[str, ...]) -> Iterator[list[Part]]:
+    """Yield what a sentence says, in each licensed reading.
+
+    `header` are the heads of the columns where it is a row; `context` is the title and the headings above it.
+    """
+    if sentence.is_row:
+        for text in _rows(sentence, header):
+            yield parts_of(read_items(text))
+        return
+    text = fold(_without_marks(sentence.text))
+    lead_ins = [parts_of(read_items(fold(_without_marks(lead_in)))) for lead_in in sentence.lead_ins]
+    own = parts_of(read_items(text))
+    if own and own[0].first in _NOTES and len(own[0].items) == 1 and ":" in text:
+        own = own[1:]
+    led = [Part(part.items, part.in_parentheses) for lead_in in lead_ins for part in lead_in]
+    if led:
+        yield [*led, *own]
+    if any(_turns(item) for part in led for item in part.items):
+        return
+    for parts in orders_of(own):
+        yield parts
+        yield from _named(parts, context)
+    for labelled in _labels(text, context):
+        yield parts_of(read_items(labelled))
+
+
+def header_above(document: str, row: Sentence) -> list[str] | None:
+    """Return the heads of the columns of a Markdown table, by the row in it; None where it has none."""
+    lines = document[: row.start].rstrip("\n").split("\n") if row.start else []
+    rows: list[str] = []
+    for line in reversed(lines[-10_000:]):
+        if "|" not in line:
+            break
+        rows.append(line)
+    if len(rows) < 2 or not re.fullmatch(r"[\s|:+-]+", rows[-2]):
+        return None
+    return cells_of(rows[-1])
+
+
+def cells_of(row: str) -> list[str]:
+    """Return the cells of a row of a table."""
+    inner = row.strip().removeprefix("|")
+    inner = inner[:-1] if inner.endswith("|") and not inner.endswith("\\|") else inner
+    return [fold(cell.replace("\\|", "|")) for cell in re.split(r"(?<!\\)\|", inner)]
+
+
+def _without_marks(text: str) -> str:
+    text = text.strip()
+    while (match := ITEM_MARK.match(text)) is not None:
+        text = text[match.end() :]
+    return text.lstrip("#> ").strip()
+
+
+def _turns(item: Item) -> bool:
+    return item.turns or item.key in _NOTHING_TURNS
+
+
+def _rows(sentence: Sentence, header: list[str] | None) -> Iterator[str]:
+    yield fold(sentence.text)
+    cells = cells_of(sentence.text)
+    if header is None or len(cells) != len(header) or not cells[0]:
+        return
+    for column, cell in zip(header[1:], cells[1:], strict=True):
+        if cell and column and header.count(column) == 1:
+            yield f"The {column} of {cells[0]} is {cell}"
+            yield f"{cells[0]} {column} is {cell}"
+
+
+def _labels(text: str, context: tuple[str, ...]) -> Iterator[str]:
+    """Yield the readings of "LABEL: VALUE" on the page of a title."""
+    label, colon, value = text.partition(": ")
+    if not colon or not context or not value.strip() or len(label) > 80:
+        return
+    title, headings = context[0], context[1:]
+    for item in _items_of(value.strip()):
+        for name in (label, *(f"{heading}, {label}" for heading in headings[-1:])) if headings else (label,):
+            if headings and name == label:
+                continue
+            yield f"{name} of {title}: {item}"
+            yield f"The {name} of {title} is {item}"
+        if label.lower() in SYMMETRIC:
+            yield from _symmetric(label, title, item)
+
+
+def _items_of(value: str) -> list[str]:
+    """Return the value as a whole, and the items of a list in it where nothing bounds them."""
+    if any(item.turns for item in read_items(value)):
+        return [value]
+    items = [item.strip() for item in re.split(r"[;,] (?![^(]*\))", value)]
+    return [value, *items] if len(items) > 1 else [value]
+
+
+def _symmetric(label: str, title: str, item: str) -> Iterator[str]:
+    match = re.fullmatch(r"(.*?\D) (\d.*)", item)
+    if match is not None:
+        yield f"{label} of {match[1]}: {title} {match[2]}"
+
+
+def _named(parts: list[Part], context: tuple[str, ...]) -> Iterator[list[Part]]:
+    """Yield the readings in which "This option", "The default" or "It" is what the heading names."""
+    names = _names(context)
+    if not names or not parts or str(parts[0].first) not in ("this", "the", "it"):
+        return
+    determiner, *behind = parts[0].items
+    noun = behind[0].written.lower() if behind else ""
+    rest = parts[1:]
+    for name in names:
+        named = Item("identifier", name, name)
+        if determiner.key == "it":
+            yield [Part((named, *behind)), *rest]
+        elif noun in _SUBJECTS:
+            for subject in ((named,), (behind[0], named), (named, behind[0])):
+                yield [Part((*subject, *behind[1:])), *rest]
+        elif determiner.key == "the" and noun in _DEFAULTS:
+            width = 2 if behind[1:2] and behind[1].written.lower() in _DEFAULTS else 1
+            for preposition in ("of", "for"):
+                link = Item("word", preposition, preposition)
+                yield [Part((*behind[:width], link, named, *behind[width:])), *rest]
+            yield [Part((named, *behind)), *rest]
+
+
+def _names(context: tuple[str, ...]) -> list[str]:
+    """Return the ways to write the one identifier of the nearest heading that has any; none where it has several."""
+    for heading in reversed(context):
+        found = {
+            item.written.split("(")[0].rstrip(".:=")
+            for item in read_items(fold(heading))
+            if item.kind == "identifier" and _IDENTIFIER.match(item.written)
+        }
+        if len(found) == 1:
+            name = found.pop()
+            names = [name, f"{name}()"]
+            if "." in name.strip("."):
+                names += [name.rsplit(".", 1)[1], f"{name.rsplit('.', 1)[1]}()"]
+            return [each for each in names if each not in LIGHT]
+        if found:
+            return []
+    return []

@@ -1,0 +1,192 @@
+"""The sentences around a quote, as the document has them: one that begins in the middle vouches for nothing alone.
+
+Documents are plain text or Markdown. Blocks end at blank lines, headings, rules, rows of tables, items of lists and
+lines that begin with a label.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+MAX_CHARACTERS = 4_000
+"""A sentence that begins or ends further from the quote is not judged: 10 MB can stand in one line."""
+
+MAX_LINES = 500
+"""A block of more lines is not judged."""
+MAX_BLOCKS_ABOVE = 200
+"""Above a list item so many blocks are looked at for the line that leads to it."""
+
+ITEM_MARK = re.compile(
+    r"[ \t]*(?:[-*+\u2022\u25e6\u25aa\u2013]|\[\d{1,3}\]|\(?(?:\d{1,3}|[a-zA-Z]|[ivxIVX]{1,4})[.)])[ \t]+(?=\S)"
+)
+_HEADING = re.compile(r"[ \t]{0,3}#{1,6}[ \t]")
+_RULE = re.compile(r"[ \t]*(?:[-=*~^+#`|: \t]{3,})$")
+_LABEL = re.compile(r"[ \t]*[^\W\d_a-z][^:.!?\n|]{0,60}:(?:[ \t]|$)")
+_END = re.compile(
+    r"[.!?…]+[\"')\]*_\u201d\u2019]*(?=\s+(?:[\"'`\u201c\u2018*_]+\w|[(\[\"'`\u201c\u2018*_]*[^\W_a-z]))|[\u3002\uff01\uff1f]"
+)
+_ABBREVIATIONS = frozenset(
+    "e.g i.e etc vs cf approx ca no nos vol fig figs sec eq ref mr mrs ms dr prof st jr sr inc ltd co corp est al "
+    "gen col lt sgt rev hon u.s u.k u.n a.m p.m p pp ch art jan feb mar apr jun jul aug sep sept oct nov dec".split()
+)
+_LAST_TOKEN = re.compile(r"[\w.]*$")
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """One sentence of a document, or one row of a table, with the lines that lead to it: those that end in a colon."""
+
+    text: str
+    start: int
+    lead_ins: tuple[str, ...] = ()
+    """The outermost first."""
+    is_row: bool = False
+
+    @property
+    def end(self) -> int:
+        """The position behind the sentence."""
+        return self.start + len(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    start: int
+    text: str
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.text)
+
+    @property
+    def indent(self) -> int:
+        return len(self.text) - len(self.text.lstrip(" \t"))
+
+    @property
+    def is_row(self) -> bool:
+        return self.text.count("|") >= 2 or self.text.lstrip().startswith("|")
+
+    @property
+    def stands_alone(self) -> bool:
+        """Return whether no sentence goes on from it or into it."""
+        return not self.text.strip() or self.is_row or bool(_HEADING.match(self.text) or _RULE.match(self.text))
+
+    @property
+    def is_item(self) -> bool:
+        return ITEM_MARK.match(self.text) is not None
+
+
+def sentences_at(document: str, start: int, end: int) -> list[Sentence]:
+    """Return the whole sentences that the span touches, in order; none where one would be longer than judged."""
+    found: list[Sentence] = []
+    at = start
+    while at < end:
+        block = _block(document, at)
+        if not block:
+            return []
+        lead_ins = _lead_ins(document, block[0])
+        first = block[0]
+        if first.is_row or first.stands_alone:
+            pieces = [(first.start, first.end)]
+        else:
+            pieces = list(_near(document, (first.start, block[-1].end), start, end))
+        for left, right in pieces:
+            text = document[left:right]
+            if left < end and right > start and text.strip():
+                found.append(Sentence(text, left, lead_ins, first.is_row))
+        at = block[-1].end + 1
+    return found
+
+
+def _near(document: str, block: tuple[int, int], start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield the sentences of a block that end and begin near the span."""
+    left, right = max(block[0], start - MAX_CHARACTERS), min(block[1], end + MAX_CHARACTERS)
+    for begin, stop in _split(document, left, right):
+        if (begin > left or left == block[0]) and (stop < right or right == block[1]):
+            yield begin, stop
+
+
+def split_sentences(text: str) -> list[str]:
+    """Return the sentences of a text without lines."""
+    return [piece for left, right in _split(text, 0, len(text)) if (piece := text[left:right].strip())]
+
+
+def _split(document: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    at = start
+    for match in _END.finditer(document, start, end):
+        last = _LAST_TOKEN.search(document[max(at, match.start() - 12) : match.start()])
+        word = last[0].lower().strip(".") if last else ""
+        if match[0][0] == "." and (word in _ABBREVIATIONS or (len(word) == 1 and word.isalpha())):
+            continue
+        yield at, match.end()
+        at = match.end()
+    if document[at:end].strip():
+        yield at, end
+
+
+def _line_at(document: str, position: int) -> _Line:
+    start = document.rfind("\n", 0, position) + 1
+    end = document.find("\n", position)
+    return _Line(start, document[start : len(document) if end < 0 else end])
+
+
+def _before(document: str, line: _Line) -> _Line | None:
+    return _line_at(document, line.start - 1) if line.start else None
+
+
+def _after(document: str, line: _Line) -> _Line | None:
+    return _line_at(document, line.end + 1) if line.end < len(document) else None
+
+
+def _begins_block(document: str, line: _Line) -> bool:
+    """Return whether the line above belongs to another block than this one."""
+    above = _before(document, line)
+    if line.stands_alone or line.is_item or above is None or above.stands_alone:
+        return True
+    closed = above.text.rstrip().endswith((".", "!", "?", ":", ";")) or _LABEL.match(above.text) is not None
+    return closed and _LABEL.match(line.text) is not None
+
+
+def _block(document: str, position: int) -> list[_Line]:
+    """Return the lines of the block at a position; none where it has too many to be prose."""
+    line = _line_at(document, position)
+    above = [line]
+    while not _begins_block(document, above[-1]):
+        line_above = _before(document, above[-1])
+        if line_above is None or len(above) > MAX_LINES:
+            return []
+        above.append(line_above)
+    lines = above[::-1]
+    while not lines[-1].stands_alone:
+        below = _after(document, lines[-1])
+        if below is None or _begins_block(document, below):
+            break
+        if len(lines) > MAX_LINES:
+            return []
+        lines.append(below)
+    return lines
+
+
+def _lead_ins(document: str, first: _Line) -> tuple[str, ...]:
+    """Return what governs a block: the sentences before it that end in a colon, the outermost first."""
+    found: list[str] = []
+    inner, line = first, _before(document, first)
+    for _ in range(MAX_BLOCKS_ABOVE):
+        while line is not None and not line.text.strip():
+            line = _before(document, line)
+        block = _block(document, line.start) if line is not None else []
+        if not block or block[0].stands_alone:
+            break
+        head = block[0]
+        beside = inner.is_item and (head.indent > inner.indent or (head.is_item and head.indent == inner.indent))
+        if not beside:
+            if block[-1].text.rstrip().endswith(":"):
+                start = max(head.start, block[-1].end - MAX_CHARACTERS)
+                left, right = list(_split(document, start, block[-1].end))[-1]
+                found.insert(0, document[left:right])
+            elif not (head.is_item and head.indent < inner.indent):
+                break
+            inner = head
+        line = _before(document, head)
+    return tuple(found)

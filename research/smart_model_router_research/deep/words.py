@@ -1,0 +1,384 @@
+"""Sentences as items that can be compared: words without inflection and synonyms, identifiers, numbers, dates."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from decimal import Decimal
+from functools import lru_cache
+from importlib.resources import files
+from typing import NamedTuple
+
+from smart_model_router_research.deep.quantities import SCALES, UNITS, Quantity, is_same, read_number
+
+LIGHT = frozenset("a an the of it its that which this these those then also there so".split())
+"""Words that may come and go in English."""
+TURNING = frozenset(
+    "not no never none nor neither cannot without only solely merely exclusively except excepting excluding "
+    "unless until till but however although though despite if when whenever while where wherever whether before "
+    "after once during since first last next previous later earlier all any each every some most many much few "
+    "a_few little a_little both either half least less more fewer greater other than rather instead true false "
+    "wrong incorrect invalid required optional mandatory minimum maximum enabled disabled must may might can "
+    "could should would shall need needs ought always was were had did been will rarely seldom often sometimes "
+    "usually normally typically generally mostly mainly largely partly possibly perhaps probably likely unlikely "
+    "presumably estimated est alleged allegedly reportedly claimed supposedly formerly previously originally "
+    "deprecated obsolete removed planned proposed intended experimental almost nearly barely hardly scarcely "
+    "approximately about roughly around at_least at_most up down over under even just yet still already ago "
+    "hitherto ever too enough otherwise default opposite contrary fails fail failed lacks lack lacking avoid "
+    "avoids prevent prevents deny denies forbid forbids refuse refuses ignore ignores exclude excludes e.g i.e "
+    "per".split()
+)
+"""Words that turn, bound or hedge a statement: a part with one is never left out."""
+_ENGLISH = frozenset(
+    "the of and to is are a an in it that for be by on with as not or this when if can from has have was which".split()
+)
+_FOREIGN = frozenset(
+    "der die das und nicht ist ein eine mit von den im le la les et pas est un une des du dans el los las y no es "
+    "en con que il non di che lo gli per het van niet een och inte ikke og nie na nao não com para ve bir".split()
+)
+_UNCHANGED = frozenset(
+    "is as us this thus has was his its does yes gas bus plus minus always sometimes perhaps besides versus "
+    "unless across towards afterwards overseas series species means news less whereas alias canvas atlas bias".split()
+)
+_CH = frozenset("cache niche ache headache avalanche".split())
+_CONTRACTIONS = (
+    (re.compile(r"\b(ca)n't\b|\bcannot\b", re.IGNORECASE), "can not"),
+    (re.compile(r"\bwon't\b", re.IGNORECASE), "will not"),
+    (re.compile(r"\bshan't\b", re.IGNORECASE), "shall not"),
+    (re.compile(r"n't\b", re.IGNORECASE), " not"),
+    (re.compile(r"'re\b", re.IGNORECASE), " are"),
+    (re.compile(r"'ve\b", re.IGNORECASE), " have"),
+    (re.compile(r"'ll\b", re.IGNORECASE), " will"),
+    (re.compile(r"\b(it|that|there|what|he|she|who|here)'s\b", re.IGNORECASE), r"\1 is"),
+    (re.compile(r"(?<=\w)'s\b|(?<=s)'(?=\s)", re.IGNORECASE), ""),
+)
+_MARKS = "\"'`"
+_OPENING = _MARKS + "([{<"
+_CLOSING = _MARKS + ".,;:!?)]}>…"
+_QUOTED = re.compile(r"([\"'`]+)([^\W\d_]{2,})\1([.,;:!?)]*)")
+_EMPHASIZED = re.compile(r"([(\"']*)(\*\*|\*|_)([^*_\s]+)\2([.,;:!?)\"']*)")
+_PLAIN_WORD = re.compile(r"[^\W\d_]+(?:[-'][^\W\d_]+)*")
+_NUMBER_AND_UNIT = re.compile(r"([-+]?)([$€£¥]?)([-+]?)(\d[\d.,'_]*(?:[eE][-+]?\d{1,3})?)([^\W\d_]{1,4}|%|)")
+_NUMBER_HYPHEN = re.compile(r"(\d[\d.,]*)-([^\W\d_]+)")
+_CURRENCIES = frozenset(["$", "US$", "€", "£", "¥", "USD", "EUR", "GBP", "JPY"])
+_MONTHS = {
+    name: number
+    for number, names in enumerate(
+        "january jan|february feb|march mar|april apr|may|june jun|july jul|august aug|september sep sept|october oct|"
+        "november nov|december dec".split("|"),
+        1,
+    )
+    for name in names.split()
+}
+_ISO_DATE = re.compile(r"(\d{4})-(\d{2})-(\d{2})(?:T.*)?")
+_DAY = re.compile(r"(\d{1,2})(?:st|nd|rd|th)?")
+_YEAR = re.compile(r"[12]\d{3}")
+_VOWEL = re.compile("[aeiouy]")
+Key = str | Quantity | tuple[int, ...]
+
+
+class Item(NamedTuple):
+    """One word, identifier, number, date or mark of a sentence. Two items are equal by kind and key."""
+
+    kind: str
+    """`word`, `identifier`, `number`, `date`, or `mark` for a comma, a parenthesis and the like."""
+    key: Key
+    written: str
+
+    @property
+    def turns(self) -> bool:
+        """Return whether it turns, bounds or hedges what is said."""
+        return self.kind == "word" and self.key in TURNING
+
+    @property
+    def is_light(self) -> bool:
+        """Return whether it may come and go."""
+        return self.kind == "word" and self.key in LIGHT
+
+    def same(self, source: Item, *, about: bool = False) -> bool:
+        """Return whether this item of a claim is that one of a source; numbers may be rounded, see `is_same`."""
+        if isinstance(self.key, Quantity):
+            return isinstance(source.key, Quantity) and is_same(self.key, source.key, about=about)
+        if self.kind == source.kind:
+            return self.key == source.key
+        # "print" at the start of a sentence, or `print` as code, is the word
+        return self.kind in _TEXTS and source.kind in _TEXTS and self.written == source.written
+
+
+_TEXTS = ("word", "identifier")
+
+
+def read_items(sentence: str) -> list[Item]:
+    """Return the items of a folded sentence."""
+    if "'" in sentence or "annot" in sentence:
+        for pattern, instead in _CONTRACTIONS:
+            sentence = pattern.sub(instead, sentence)
+    return _join_dates(_join_quantities(_join_phrases(list(_tokens(sentence)))))
+
+
+def is_english(items: list[Item]) -> bool:
+    """Return whether the light words and clauses of these items can be told: English words are there, no others are."""
+    words = {item.key for item in items if item.kind == "word"}
+    return len(words & _ENGLISH) > len(words & _FOREIGN)
+
+
+def _tokens(sentence: str) -> list[Item]:
+    found: list[Item] = []
+    for chunk in sentence.split():
+        _read_chunk(chunk, found)
+    return found
+
+
+def _read_chunk(chunk: str, found: list[Item]) -> None:
+    """Append the items of what stands between two spaces. A word in quotation marks is a name."""
+    if (match := _QUOTED.fullmatch(chunk)) is not None:
+        found.append(Item("identifier", match[2], match[2]))
+        found.extend(Item("mark", mark, mark) for mark in match[3] if mark in ",;:)?")
+        return
+    if (match := _EMPHASIZED.fullmatch(chunk)) is not None:
+        chunk = match[1] + match[3] + match[4]
+    core = chunk.lstrip(_OPENING)
+    found.extend(Item("mark", mark, mark) for mark in chunk[: len(chunk) - len(core)] if mark in "([{")
+    closing = ""
+    while core and core[-1] in _CLOSING:
+        if core[-1] in ")]}>" and _is_open(core):
+            break
+        core, closing = core[:-1], core[-1] + closing
+    if core:
+        found.extend(_read_core(core) if core.strip("-") else [Item("mark", "-", core)])
+    found.extend(Item("mark", mark, mark) for mark in closing if mark in ",;:)]}?")
+
+
+def _is_open(core: str) -> bool:
+    """Return whether the last bracket closes one inside of the token: `f(x)`."""
+    pairs = {")": "(", "]": "[", "}": "{", ">": "<"}
+    return core.count(pairs[core[-1]]) >= core.count(core[-1])
+
+
+def _read_core(core: str) -> list[Item]:
+    if _PLAIN_WORD.fullmatch(core):
+        if len(core) > 1 and core.isupper() and core.lower() not in TURNING:
+            return [Item("identifier", core, core)]
+        if core[1:] != core[1:].lower() and not core.isupper():  # CamelCase
+            return [Item("identifier", core, core)]
+        if core.lower() in _MONTHS and core[0].isupper():
+            return [Item("word", core.lower(), core)]
+        return [_word(part) for part in core.split("-")]
+    if core.lower() in ("e.g", "i.e"):
+        return [Item("word", core.lower(), core)]
+    if (match := _ISO_DATE.fullmatch(core)) is not None:
+        return [Item("date", tuple(int(part) for part in match.groups()), core)]
+    if (match := _NUMBER_HYPHEN.fullmatch(core)) is not None and (number := read_number(match[1])) is not None:
+        return [Item("number", number, match[1]), _word(match[2])]
+    if (match := _NUMBER_AND_UNIT.fullmatch(core)) is not None and (number := read_number(match[4])) is not None:
+        sign = -1 if "-" in match[1] + match[3] else 1
+        unit, factor = UNITS.get(match[5] or match[2], ("", Decimal(1)))
+        if unit or not match[5]:
+            number = replace(number, value=number.value * sign, unit=unit, factor=factor)
+            return [Item("number", number, core)]
+    if core in UNITS and not core.isalnum():
+        return [Item("identifier", core, core)]
+    return [Item("identifier", core.rstrip(".:="), core)]
+
+
+def _word(text: str) -> Item:
+    lower = text.lower()
+    if (number := read_number(lower)) is not None:
+        return Item("number", number, text)
+    return Item("word", _canonical(lower), text)
+
+
+@lru_cache(maxsize=8192)
+def _canonical(word: str) -> str:
+    """Return the word that stands for this one, its plural and its synonyms."""
+    synonyms = _synonyms()
+    if (synonym := synonyms.get(word)) is not None:
+        return synonym
+    if word in TURNING or word in LIGHT:
+        return word
+    return synonyms.get(_singular(word)) or _singular(word)
+
+
+def _singular(word: str) -> str:
+    """Return the word without the ending of a plural. Words without a vowel are names: https is not many http."""
+    if word in _CH:
+        return word[:-1]
+    if (
+        len(word) < 3
+        or not _VOWEL.search(word)
+        or not word.endswith("s")
+        or word.endswith(("ss", "us", "is"))
+        or word in _UNCHANGED
+    ):
+        return word
+    if word.endswith("ies") and len(word) > 4:
+        return word[:-3] + "y"
+    if word.endswith(("sses", "xes", "ches", "shes")):
+        return word[:-2]
+    return word[:-1]
+
+
+@lru_cache(maxsize=1)
+def _synonyms() -> dict[str, str]:
+    """Return for each word of the shipped table the first of its row."""
+    found: dict[str, str] = {}
+    for row in synonym_rows():
+        if row[0] == "phrase":
+            continue
+        for form in zip(*(_forms(word, row[0]) for word in row[1:]), strict=False):
+            first: str = found.get(_singular(form[0])) or form[0]
+            for word in form:
+                found.setdefault(word, first)
+    return found
+
+
+@lru_cache(maxsize=1)
+def _phrases() -> dict[str, list[tuple[tuple[str, ...], str]]]:
+    """Return for each first word the phrases that begin so, the longest first, and the word that each stands for."""
+    found: dict[str, list[tuple[tuple[str, ...], str]]] = {}
+    phrases = [(phrase, row[1]) for row in synonym_rows() if row[0] == "phrase" for phrase in row[2:]]
+    for phrase, instead in [*phrases, *_synonyms().items()]:
+        if len(words := tuple(phrase.split("_"))) > 1:
+            found.setdefault(words[0], []).append((words, instead))
+    return {first: sorted(rows, key=lambda row: -len(row[0])) for first, rows in found.items()}
+
+
+def synonym_rows() -> list[list[str]]:
+    """Return the shipped table: a row is its part of speech, and then words of one meaning."""
+    table = files("smart_model_router_research.deep").joinpath("synonyms.txt").read_text(encoding="utf-8")
+    return [line.split() for line in table.splitlines() if line and not line.startswith("#")]
+
+
+def _forms(entry: str, kind: str) -> list[str]:
+    """Return the forms of a word of a row: four of a verb (irregular ones are given with slashes), one of others."""
+    given = entry.split("/")
+    if kind != "verb" or len(given) > 1:
+        return given
+    verb = given[0]
+    third = f"{verb[:-1]}ies" if _ends_in_consonant_y(verb) else verb + ("es" if verb.endswith(_SIBILANT) else "s")
+    if verb.endswith("e"):
+        return [verb, third, f"{verb}d", f"{verb[:-1]}ing"]
+    past = f"{verb[:-1]}ied" if _ends_in_consonant_y(verb) else f"{verb}ed"
+    return [verb, third, past, f"{verb}ing"]
+
+
+_SIBILANT = ("s", "x", "z", "ch", "sh", "o")
+
+
+def _ends_in_consonant_y(verb: str) -> bool:
+    return verb.endswith("y") and verb[-2] not in "aeiou"
+
+
+def _join_phrases(items: list[Item]) -> list[Item]:
+    """Put one word for each phrase of the table."""
+    phrases = _phrases()
+    found: list[Item] = []
+    at = 0
+    while at < len(items):
+        for words, instead in phrases.get(items[at].written.lower(), ()):
+            rest = items[at : at + len(words)]
+            if tuple(item.written.lower() for item in rest) == words:
+                found.append(Item("word", instead, " ".join(item.written for item in rest)))
+                at += len(words)
+                break
+        else:
+            found.append(items[at])
+            at += 1
+    return found
+
+
+def _join_quantities(items: list[Item]) -> list[Item]:
+    """Give each number the scale word and the unit that follow it."""
+    found: list[Item] = []
+    at = 0
+    while at < len(items):
+        item = items[at]
+        at += 1
+        number, written = item.key, item.written
+        if not isinstance(number, Quantity):
+            after = items[at].key if at < len(items) else None
+            if item.written not in _CURRENCIES or not isinstance(after, Quantity) or after.unit:
+                found.append(item)
+                continue
+            unit, factor = UNITS[item.written.removeprefix("US")]
+            number, written = replace(after, unit=unit, factor=factor), f"{item.written} {items[at].written}"
+            at += 1
+        if at < len(items) and (power := SCALES.get(items[at].written.lower())) is not None:
+            size = Decimal(10) ** power
+            number = replace(number, value=number.value * size, step=number.step * size, is_scaled=True)
+            written += f" {items[at].written}"
+            at += 1
+        if not number.unit and (read := _unit_at(items, at)) is not None:
+            (base, size), width = read
+            number = replace(number, unit=base, factor=size)
+            written = " ".join([written, *(item.written for item in items[at : at + width])])
+            at += width
+        found.append(Item("number", number, written))
+    return found
+
+
+def _unit_at(items: list[Item], at: int) -> tuple[tuple[str, Decimal], int] | None:
+    """Return the unit that begins at an item, and how many items it has."""
+    first = items[at].written if at < len(items) else ""
+    second = items[at + 1].written if at + 1 < len(items) else ""
+    if (first, second) == ("per", "cent"):
+        return UNITS["%"], 2
+    if first in ("sq", "square") and _unit(second) is not None:
+        return (f"{second}^2", Decimal(1)), 2
+    unit = _unit(first)
+    return None if unit is None else (unit, 1)
+
+
+def _unit(text: str) -> tuple[str, Decimal] | None:
+    if len(text) == 1 and text.isalpha() and text.islower() and text not in "smhg":
+        return None
+    return UNITS.get(text) or (UNITS.get(text.lower()) if len(text) > 3 else None)
+
+
+def _join_dates(items: list[Item]) -> list[Item]:
+    """Put one date for a day, a month and a year, in any order, and for a month with a year or a day."""
+    found: list[Item] = []
+    at = 0
+    while at < len(items):
+        read = _read_date(items, at) if _may_begin_date(items[at]) else None
+        if read is None:
+            found.append(items[at])
+            at += 1
+        else:
+            date, width = read
+            found.append(Item("date", date, " ".join(item.written for item in items[at : at + width])))
+            at += width
+    return found
+
+
+def _may_begin_date(item: Item) -> bool:
+    return _month(item) is not None or _DAY.fullmatch(item.written) is not None
+
+
+def _month(item: Item) -> int | None:
+    return _MONTHS.get(item.written.lower().rstrip(".")) if item.written[:1].isupper() else None
+
+
+def _read_date(items: list[Item], at: int) -> tuple[tuple[int, ...], int] | None:
+    words = items[at : at + 5]
+    if (day := _day(words[0])) is not None and len(words) > 1 and (month := _month(words[1])) is not None:
+        comma = len(words) > 2 and words[2].written == ","
+        year = words[2 + comma] if len(words) > 2 + comma else None
+        if year is not None and _YEAR.fullmatch(year.written):
+            return (int(year.written), month, day), 3 + comma
+        return (month, day), 2
+    if (month := _month(words[0])) is not None and len(words) > 1:
+        if (day := _day(words[1])) is not None:
+            comma = len(words) > 2 and words[2].written == ","
+            year = words[2 + comma] if len(words) > 2 + comma else None
+            if year is not None and _YEAR.fullmatch(year.written):
+                return (int(year.written), month, day), 3 + comma
+            return (month, day), 2
+        if _YEAR.fullmatch(words[1].written):
+            return (int(words[1].written), month), 2
+    return None
+
+
+def _day(item: Item) -> int | None:
+    match = _DAY.fullmatch(item.written)
+    return int(match[1]) if match is not None and 1 <= int(match[1]) <= 31 else None
