@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.runnables.config import ensure_config
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.errors import GraphInterrupt
+from langgraph.graph import START as FIRST
+from langgraph.graph import StateGraph
+from langsmith import tracing_context
+from langsmith.utils import tracing_is_enabled
 
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.testing import START, LoopClock, run_virtual
@@ -197,3 +204,58 @@ class TestLangGraphEngine(EngineContract, LoopContract):
         result = self.run(workflow)
         assert states(result) == {"a": "succeeded", "b": "failed", "c": "succeeded"}
         assert seen == [{}, {}]
+
+    def test_a_run_is_not_traced_by_langsmith(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """LANGSMITH_TRACING sends nothing of our graph; whether a step traces what it does is its own matter."""
+        made, seen = [], []
+
+        class Tracer(BaseCallbackHandler):
+            def __init__(self, **options: Any) -> None:
+                made.append(options)
+
+        async def own(step: StepInput) -> Mapping[str, Any]:
+            seen.append(tracing_is_enabled())
+            return {}
+
+        inner = WorkflowDefinition("v", [Step("a", own)])
+        steps = [Step("a", own), Step("b", kind="workflow", workflow=inner, needs=("a",)), Step("c", own, ("b",))]
+        monkeypatch.setattr("langchain_core.tracers.langchain.LangChainTracer", Tracer)
+        with tracing_context(enabled=True):
+            result = self.run(WorkflowDefinition("w", steps))
+        assert (result.status, made, seen) == (RunState.COMPLETED, [], [True] * 3)
+
+    def test_a_run_inside_a_graph_of_others_keeps_nothing_in_its_saver(self) -> None:
+        """The checkpoints there are those of their graph."""
+        saver, workflow = InMemorySaver(), WorkflowDefinition("w", [Step("a", Trace().work())])
+
+        async def node(state: dict[str, str]) -> dict[str, str]:
+            result = await self.engine(self.store()).execute(workflow, self.context())
+            return {**state, "status": result.status.value}
+
+        async def main() -> None:
+            of_dict: Any = dict
+            built: Any = StateGraph(of_dict)
+            built.add_node("n", node)
+            built.add_edge(FIRST, "n")
+            found = await built.compile(checkpointer=saver).ainvoke({}, {"configurable": {"thread_id": "t"}})
+            assert found == {"status": "completed"}
+
+        run_virtual(main())
+        assert {each.config.get("configurable", {})["checkpoint_ns"] for each in saver.list(None)} == {""}
+
+    def test_a_library_that_cannot_be_imported_is_named_and_the_run_goes_on_elsewhere(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The error says what to install; nothing ran, and another engine can go on with the run."""
+        trace = Trace()
+        workflow = WorkflowDefinition("w", [Step("a", trace.work())])
+        monkeypatch.setitem(sys.modules, "langgraph.graph", None)
+
+        async def main() -> None:
+            store = self.store()
+            with pytest.raises(ConfigurationError, match=r"cannot be imported.*extra `langgraph`"):
+                await self.engine(store).execute(workflow, self.context())
+            assert trace.began == []
+            assert (await KahnEngine(store).resume(workflow, self.context())).status is RunState.COMPLETED
+
+        run_virtual(main())

@@ -17,6 +17,7 @@ from smart_model_router.domain.errors import RequestRejected
 from smart_model_router.testing import LoopClock, run_virtual
 from smart_model_router_research.engine import (
     Approval,
+    Budget,
     ExecutionContext,
     ExecutionResult,
     ForkChanges,
@@ -132,6 +133,25 @@ def test_any_workflow_ends_in_the_same_way_on_both_engines(seed: int) -> None:
     assert digest(one) == digest(other)
     assert one.usage == other.usage
     assert partial_order(first) == partial_order(second)
+
+
+def test_one_step_at_a_time_a_budget_skips_the_same_steps() -> None:
+    """C19: the steps begin in the same order on both, whatever their names and places are."""
+
+    def workflow(trace: Trace) -> WorkflowDefinition:
+        one: dict[str, Any] = {"estimate": {"calls": 1}}
+        needs = {"x": ("a",), "b": (), "a": (), "z": ("b",), "c": ("a", "b")}
+        return WorkflowDefinition("w", [Step(name, trace.work(1), need, **one) for name, need in needs.items()])
+
+    async def ran(engine: Engine, calls: int) -> tuple[list[str], str]:
+        trace = Trace()
+        context = surroundings(max_concurrency=1, budget=Budget(calls=calls))
+        return trace.began, digest(await engine(memory()).execute(workflow(trace), context))
+
+    for calls in range(1, 6):
+        one, other = (run_virtual(ran(engine, calls)) for engine in ENGINES)
+        assert one == other
+        assert len(one[0]) == calls
 
 
 # ------------------------------------------------------------------------------------------------ one behind the other

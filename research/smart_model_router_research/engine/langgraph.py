@@ -5,7 +5,10 @@ Facts about the library that this is built on are tests (tests/conformance/test_
 - A join over a list of nodes runs once, and only when all of them have run: so every node runs, and a step that is
   skipped is a node that does nothing. Separate edges of unequal length would run a join twice.
 - A node that raises cancels the nodes beside it, twice: so no node raises; the graph is cancelled, once.
-- The nodes of a superstep end together: a step may wait for others that it does not need.
+- The nodes of a superstep end together: a step may wait for others that it does not need. They begin in the order of
+  their names: so these begin with numbers, and the steps begin in the order of `KahnEngine`.
+- A graph that is invoked inside of another one would share its checkpoint saver, and one that is traced sends what it
+  does to LangSmith: ours does neither. What steps do themselves is as they have it.
 
 The truth about a run is what `HeldRun` has and the store keeps; the state of the graph are the states of steps by name.
 """
@@ -17,6 +20,7 @@ import importlib.metadata
 import re
 from contextvars import copy_context
 from functools import partial
+from graphlib import TopologicalSorter
 from typing import Annotated, Any, TypedDict
 
 from smart_model_router.domain.errors import ConfigurationError
@@ -56,7 +60,7 @@ def version_fault() -> str | None:
     """Return what is wrong with the library, with the range of versions that is needed; None when it can be used."""
     low, high = (".".join(map(str, each)) for each in (MIN_VERSION, BELOW_VERSION))
     try:
-        found = importlib.metadata.version("langgraph")
+        found = str(importlib.metadata.version("langgraph"))  # None where its metadata are broken
     except importlib.metadata.PackageNotFoundError:
         return f"langgraph >={low},<{high} is needed; the extra `langgraph` brings it"
     numbers = tuple(int(each) for each in re.findall(r"\d+", found)[:2])
@@ -117,25 +121,31 @@ class _Supersteps:
         workflow = graph.workflow
         passes = {step.name: step.loop.max_passes for step in workflow.steps if step.loop is not None}
         most = sum(passes.get(workflow.loop_of.get(step.name, ""), 1) for step in workflow.steps)
-        compiled = self._compiled(graph)
-        await compiled.ainvoke({"steps": {}}, {"recursion_limit": 4 * most + 16})
+        tracing_context, compiled = self._compiled(graph)
+        with tracing_context(enabled=False):
+            await compiled.ainvoke({"steps": {}}, {"recursion_limit": 4 * most + 16})
 
-    def _compiled(self, graph: GraphState) -> Any:
-        """Return a graph of the library: a node for each step, and one for the end of each loop."""
-        from langgraph.graph import START, StateGraph  # noqa: PLC0415 - half a second, for runs on this engine alone
-
+    def _compiled(self, graph: GraphState) -> tuple[Any, Any]:
+        """Return the library's context of tracing, and a graph: a node for each step, and for the end of each loop."""
+        try:  # half a second, for runs on this engine alone
+            from langgraph.graph import START, StateGraph  # noqa: PLC0415
+            from langsmith import tracing_context  # noqa: PLC0415
+        except ImportError as error:
+            expected = f"langgraph cannot be imported ({error}); install the extra `langgraph` again"
+            raise ConfigurationError("engine", LangGraphEngine.name, expected) from error
+        nodes = _nodes(graph.workflow)
         built: Any = StateGraph(_GraphChannels)
         for step in graph.workflow.steps:
             # Not a function: the library reads the bytecode of each, in search of graphs; half of a run's time.
-            built.add_node(step.name, partial(self._visit, graph, step))
+            built.add_node(nodes[step.name], partial(self._visit, graph, step))
             if step.loop is not None:
-                built.add_node(_end_of(step.name), _nothing)
+                built.add_node(_end_of(nodes[step.name]), _nothing)
         for step in graph.workflow.steps:
             if step.loop is not None:
-                _add_loop(built, step.name, step.loop.to)
-            sources = _sources(graph.workflow, step)
-            built.add_edge(sources or START, step.name)
-        return built.compile()
+                _add_loop(built, step.name, nodes[step.name], nodes[step.loop.to])
+            sources = _sources(graph.workflow, step, nodes)
+            built.add_edge(sources or START, nodes[step.name])
+        return tracing_context, built.compile(checkpointer=False)
 
     async def _visit(self, graph: GraphState, step: Step, _: _GraphChannels) -> _GraphChannels:
         """Be the node of a step. It never raises: an error that no step has ends the whole run."""
@@ -211,25 +221,31 @@ class _Supersteps:
                     self._run.repeat(graph, step)
 
 
-def _add_loop(built: Any, last: str, first: str) -> None:
-    """Let the step `last` lead back to `first` as long as it says so, and then to the end of its loop."""
+def _nodes(workflow: WorkflowDefinition) -> dict[str, str]:
+    """Return the name of the node of each step."""
+    order = TopologicalSorter({step.name: step.needs for step in workflow.steps}).static_order()
+    return {name: f"{number:05} {name}" for number, name in enumerate(order)}
+
+
+def _add_loop(built: Any, last: str, end: str, first: str) -> None:
+    """Let the node `end` of the step `last` lead back to `first` while it says so, and then to the end of its loop."""
 
     def route(state: _GraphChannels) -> str:
-        return first if state["steps"].get(last) == AGAIN else _end_of(last)
+        return first if state["steps"].get(last) == AGAIN else _end_of(end)
 
-    built.add_conditional_edges(last, route, [first, _end_of(last)])
+    built.add_conditional_edges(end, route, [first, _end_of(end)])
 
 
-def _sources(workflow: WorkflowDefinition, step: Step) -> list[str]:
+def _sources(workflow: WorkflowDefinition, step: Step, nodes: dict[str, str]) -> list[str]:
     """Return the nodes that a step joins: for one inside a loop that it stands behind, the end of the loop."""
     loops = workflow.loop_of
     own = loops.get(step.name)
-    ends = (_end_of(loops[need]) if loops.get(need, own) != own else need for need in step.needs)
+    ends = (_end_of(nodes[loops[need]]) if loops.get(need, own) != own else nodes[need] for need in step.needs)
     return list(dict.fromkeys(ends))
 
 
 def _end_of(last: str) -> str:
-    """Return the name of the node behind a loop, which runs once, after the last pass."""
+    """Return the name of the node behind the last one of a loop, which runs once, after the last pass."""
     return f"{last}#end"
 
 

@@ -108,12 +108,14 @@ def test_a_loop_is_refused_with_the_extra_that_brings_an_engine(
     assert (error.value.key, error.value.value) == ("engine", asked)
 
 
-@pytest.mark.parametrize("found", ["1.1.9", "1.3.0", "2.0", "0.6.11", "1.3.0rc1"])
+@pytest.mark.parametrize("found", ["1.1.9", "1.3.0", "2.0", "0.6.11", "1.3.0rc1", "None"])
 def test_a_version_that_was_not_tried_is_refused_by_its_number(
-    found: str, version: Callable[[str | None], None]
+    found: str, version: Callable[[str | None], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With the range; what needs no loop runs on Kahn."""
+    """With the range; what needs no loop runs on Kahn. An installation without metadata has the version None."""
     version(found)
+    if found == "None":
+        monkeypatch.setattr(importlib.metadata, "version", lambda _: None)
     said = rf"langgraph >=1.2,<1.3 is needed, and {re.escape(found)} is installed"
     for asked in ("auto", "langgraph", "kahn"):
         with pytest.raises(ConfigurationError, match=said):
