@@ -27,6 +27,7 @@ IN_FORCE = {"Proposed", "Accepted"}
 """Statuses of records that are reviewed. Any status but Proposed is a decision, whose text is frozen."""
 NONE = "—"
 REVIEW_MONTHS = 6
+MAY_CHANGE = re.compile(r"Status: \w+|Superseded-By: (?:—|ADR \d{4}(?:, ADR \d{4})*)")
 TEST = re.compile(r"`(tests/[\w/]+\.py)::(\w+(?:::\w+)?)")
 
 
@@ -186,9 +187,17 @@ class Programme:
 
 
 def fingerprint(text: str) -> str:
-    """Return the SHA-256 of a record without its lines `Status` and `Superseded-By`: the only ones that may change."""
+    """Return the SHA-256 of a record without its lines `Status` and `Superseded-By`: the only ones that may change.
+
+    One line each, of no other form than theirs: what else is written there is text.
+    """
     head, mark, body = text.partition("\n## ")
-    kept = [line for line in head.split("\n") if not line.startswith(("Status:", "Superseded-By:"))]
+    kept, free = [], {"Status", "Superseded-By"}
+    for line in head.split("\n"):
+        if MAY_CHANGE.fullmatch(line) and (name := line.partition(":")[0]) in free:
+            free.remove(name)
+        else:
+            kept.append(line)
     return hashlib.sha256(("\n".join(kept) + mark + body).encode()).hexdigest()
 
 

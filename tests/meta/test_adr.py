@@ -236,6 +236,8 @@ BREAKS: list[tuple[Rule, Programme, str]] = [
     (rules.accepted_text_is_frozen, changed(NEW, "Text.", "Test."), "accepted, and edited since"),
     (rules.accepted_text_is_frozen, changed(NEW, "Supersedes: ADR 0001", "Supersedes: —"), "put the text back"),
     (rules.accepted_text_is_frozen, changed(NEW, "Status: Accepted", "Status: Proposed"), "supersede it by a new"),
+    (rules.accepted_text_is_frozen, changed(NEW, "By: —", "By: — but on Fridays"), "and edited since; put"),
+    (rules.accepted_text_is_frozen, changed(NEW, "Status:", "Status: void\nStatus:"), "edited since; put"),
     (rules.accepted_text_is_frozen, without(NEW), "accepted, and gone"),
     (rules.accepted_text_is_frozen, changed(OPEN, "Status: Proposed", "Status: Rejected"), "its hash is missing"),
     (rules.titles_are_the_founding_ones, changed(HERE, TITLE, "A repository"), "the founding one is 'In-repo"),
