@@ -208,6 +208,18 @@ def accepted_now(programme: Programme) -> dict[str, str]:
     return dict(sorted({**programme.accepted, **new}.items()))
 
 
+def unreadable(programme: Programme) -> Iterator[str]:
+    """Yield each record of which nothing can be derived: without a row in the index, or with a status that is none.
+
+    Its hash would be kept for good.
+    """
+    for name, record in programme.records.items():
+        if record.number not in programme.entries:
+            yield f"{name}: its row in docs/adr/README.md is missing: number, decision, status and day of review"
+        if record.status not in STATUSES:
+            yield f"{name}: {record.status!r} is no status; there are {', '.join(sorted(STATUSES))}"
+
+
 def review_by(reviewed: str) -> str:
     """Return the day six months after `reviewed`, or the last one of a month that is too short."""
     day = dt.date.fromisoformat(reviewed)
@@ -297,8 +309,14 @@ def _git(*arguments: str) -> str:
 
 
 def main() -> int:
-    """Write registry.md and accepted.json, or with --due list the reviews that are due; return 1 if there are any."""
+    """Write registry.md and accepted.json, or with --due list the reviews that are due; return 1 if there are any.
+
+    Nothing is written when a record cannot be read: those are listed on stderr, and 1 is returned.
+    """
     programme = Programme.read()
+    if faults := list(unreadable(programme)):
+        print("\n".join(faults), file=sys.stderr)
+        return 1
     if "--due" in sys.argv[1:]:
         found = list(due(programme, last_changes(programme), time.strftime("%Y-%m-%d", time.gmtime())))
         print("\n".join(found) or "no review is due")

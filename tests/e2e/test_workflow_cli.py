@@ -243,7 +243,7 @@ def test_a_run_that_is_not_known_is_told_with_the_file(asking: Smr) -> None:
     for words in (("resume", "three"), ("history", "three"), ("cancel", "three"), ("fork", "three@1")):
         done = asking("workflow", *words)
         assert (done.returncode, one_line(done.stderr)) == (1, True)
-        assert re.search(r"run 'three' is not known in /\S+runs\.db$", done.stderr), done.stderr
+        assert re.search(r"run 'three' is not known in /\S+runs\.db; `smr workflow runs`", done.stderr), done
 
 
 ONE_STEP = """\
@@ -321,7 +321,7 @@ def test_a_loop_that_was_killed_in_its_second_pass_goes_on_there(smr: Smr) -> No
     (smr.folder / "w.yaml").write_text(LOOP, "utf-8")
     (smr.folder / "f.py").write_text(LOOPED, "utf-8")
     checked = smr("workflow", "check", "w.yaml", "--functions", "f.py")
-    assert "the workflow has a loop, and langgraph is the first engine that can run it" in checked.stderr
+    assert "the workflow has a loop, and langgraph comes first of the engines that can run it" in checked.stderr
     killed = smr("workflow", "run", "w.yaml", "--functions", "f.py", "--id", "one")
     assert killed.returncode == -signal.SIGKILL
     refused = smr("workflow", "resume", "one", "--engine", "kahn")

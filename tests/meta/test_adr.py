@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from tests.meta import adr_rules as rules
-from tools.adr import FOLDER, Programme, accepted_now, due, fingerprint, registry, review_by
+from tools.adr import FOLDER, Programme, accepted_now, due, fingerprint, registry, review_by, unreadable
 
 PROGRAMME = Programme.read()
 
@@ -273,6 +273,15 @@ def test_the_tool_adds_hashes_and_replaces_none() -> None:
     assert accepted_now(edited) == sample().accepted
     decided = changed(OPEN, "Status: Proposed", "Status: Accepted")
     assert set(accepted_now(decided)) - set(sample().accepted) == {OPEN}
+
+
+def test_a_record_that_cannot_be_read_is_told_before_its_hash_is_kept() -> None:
+    """`tools/adr.py` names a record without a row in the index, and a status that is none: its hash would be final."""
+    assert list(unreadable(sample())) == []
+    [status] = unreadable(changed(OPEN, "Status: Proposed", "Status: Acepted"))
+    assert status.startswith(f"{OPEN}: 'Acepted' is no status; there are Accepted,")
+    [row] = unreadable(replace(sample(), index=INDEX.replace("| [0009]", "| 0009")))
+    assert row.startswith(f"{OPEN}: its row in docs/adr/README.md is missing")
 
 
 def test_madr_order_of_the_heading_is_read() -> None:

@@ -99,7 +99,7 @@ def select_engine(
         lacking = needed - engine.capabilities
         able += [] if lacking else [engine]
         if able and asked == "auto":
-            return Selection(engine, f"the workflow {why}, and {name} is the first engine that can run it")
+            return Selection(engine, f"the workflow {why}, and {name} comes first of the engines that can run it")
     if able:
         return _shadowed(able, makers, store, why)
     expected = f"an engine with {', '.join(sorted(lacking))} is needed: the workflow {why}{_hint(lacking, makers)}"

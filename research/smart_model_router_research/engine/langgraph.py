@@ -34,6 +34,7 @@ from smart_model_router_research.workflow.definition import Step, WorkflowDefini
 MIN_VERSION = (1, 2)
 BELOW_VERSION = (1, 3)
 """The versions of LangGraph that this was tried with, as the extra `langgraph` pins them."""
+_INSTALL = "pip install 'smart-model-router[langgraph]'"
 AGAIN = "again"
 """The state of the last step of a loop when another pass follows."""
 
@@ -62,11 +63,13 @@ def version_fault() -> str | None:
     try:
         found = str(importlib.metadata.version("langgraph"))  # None where its metadata are broken
     except importlib.metadata.PackageNotFoundError:
-        return f"langgraph >={low},<{high} is needed; the extra `langgraph` brings it"
+        return f"langgraph >={low},<{high} is needed; the extra `langgraph` brings it: {_INSTALL}"
     numbers = tuple(int(each) for each in re.findall(r"\d+", found)[:2])
     if MIN_VERSION <= numbers < BELOW_VERSION:
         return None
-    return f"langgraph >={low},<{high} is needed, and {found} is installed; the extra `langgraph` brings one"
+    return (
+        f"langgraph >={low},<{high} is needed, and {found} is installed; the extra `langgraph` brings one: {_INSTALL}"
+    )
 
 
 def _merged(old: dict[str, str], new: dict[str, str]) -> dict[str, str]:

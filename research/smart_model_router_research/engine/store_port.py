@@ -21,7 +21,8 @@ class RunNotFound(SmartRouterError):
     """No run has the id: `run_id`. `place` is the store, where it is told."""
 
     def __init__(self, run_id: str, place: str = "") -> None:
-        super().__init__(f"run {run_id!r} is not known{f' in {place}' if place else ''}")
+        where = f" in {place}; `smr workflow runs` lists those that are" if place else ""
+        super().__init__(f"run {run_id!r} is not known{where}")
         self.run_id = run_id
 
 

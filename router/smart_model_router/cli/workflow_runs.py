@@ -307,7 +307,7 @@ def _json(key: str, text: str) -> Any:
         value = json.loads(text)
         json.dumps(value, allow_nan=False)
     except (ValueError, RecursionError) as error:
-        raise ConfigurationError(key, text, f"JSON is needed ({error})") from None
+        raise ConfigurationError(key, text, f"JSON is needed, where a text has quotes: '\"yes\"' ({error})") from None
     return value
 
 

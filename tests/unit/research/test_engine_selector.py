@@ -86,7 +86,7 @@ def test_without_the_extra_kahn_serves_all_but_cycles(kind: str, version: Callab
     version(None)
     selected = select_engine(FIVE[kind])
     assert selected.engine.name == "kahn"
-    assert selected.reason == f"the workflow {WHY[kind]}, and kahn is the first engine that can run it"
+    assert selected.reason == f"the workflow {WHY[kind]}, and kahn comes first of the engines that can run it"
 
 
 @pytest.mark.parametrize("kind", FIVE)
@@ -169,7 +169,7 @@ def test_a_shadow_is_the_engine_that_would_run_it_and_the_next_one() -> None:
 def test_the_needs_of_subgraphs_decide_as_well() -> None:
     """A loop inside is a loop."""
     outer = WorkflowDefinition("o", [Step("s", kind="workflow", workflow=CYCLIC)])
-    assert select_engine(outer).reason.startswith("the workflow has a loop, and langgraph is")
+    assert select_engine(outer).reason.startswith("the workflow has a loop, and langgraph comes first")
     assert select_engine(WorkflowDefinition("o", [Step("s", kind="workflow", workflow=DAG)])).engine.name == "kahn"
 
 
