@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -66,6 +69,19 @@ def test_a_newer_value_of_a_worse_source_does_not_supersede() -> None:
 
     assert (found.relation, found.kept) == (Relation.RESOLVED, old.id)
     assert compare_claims(new, old) == replace(found, note=compare_claims(new, old).note)
+
+
+def test_borders_that_both_pages_agree_on_are_no_contradictions() -> None:
+    """Of 289 borders of the Factbook one is unresolved (447 and 467 km), and one is explained by its own page."""
+    pairs = json.loads((Path(__file__).parents[3] / "fixtures" / "claims" / "borders.json").read_text())
+    found = {
+        (one, other): compare_claims(border(one, other, mine), border(other, one, its)).relation
+        for one, other, mine, its in pairs
+    }
+
+    assert Counter(found.values()) == {Relation.AGREES: 287, Relation.UNRESOLVED: 1, Relation.RECONCILED: 1}
+    assert found["Germany", "Poland"] is Relation.UNRESOLVED
+    assert found["Israel", "Jordan"] is Relation.RECONCILED
 
 
 def test_other_matters_are_not_compared() -> None:
