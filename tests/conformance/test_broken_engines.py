@@ -246,7 +246,7 @@ def part_of_ours(patch: pytest.MonkeyPatch) -> None:
 
 def no_edge_behind(patch: pytest.MonkeyPatch) -> None:
     """Steps behind a loop are joined with its steps, and not with its end."""
-    patch.setattr(langgraph, "_sources", lambda workflow, step: list(step.needs))
+    patch.setattr(langgraph, "_sources", lambda _, step, nodes: [nodes[need] for need in step.needs])
 
 
 def limit_of_one_pass(patch: pytest.MonkeyPatch) -> None:
