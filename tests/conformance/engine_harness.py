@@ -102,7 +102,7 @@ class EngineHarness(ABC):
 
     @property
     def wavefront(self) -> bool:
-        """Whether steps start as soon as what they need has settled, not with a batch."""
+        """True when a step starts as soon as its needs have settled, not with a batch."""
         return Capability.WAVEFRONT in self.engine(MemoryRunStore()).capabilities
 
     def store(self) -> RunStore:

@@ -106,7 +106,7 @@ class LoopContract(EngineHarness):
         assert (trace.began, result.steps["a"].note) == (["a"], "the condition is a text, not true or false")
 
     def test_a_pass_that_fails_is_the_last(self) -> None:
-        """What stands behind the loop is decided by that pass; the failure is that of the run."""
+        """Steps behind the loop are decided by that pass; the failure is that of the run."""
         trace = Trace()
 
         async def second_fails(step: StepInput) -> Mapping[str, Any]:
@@ -177,7 +177,7 @@ class LoopContract(EngineHarness):
         assert result.reason == "step outer failed: step outer.a failed: RuntimeError: no"
 
     def test_a_loop_whose_process_dies_at_any_write_ends_as_if_it_had_not(self) -> None:
-        """What had settled in any pass does not run again, whichever write was the last."""
+        """A step that had settled in any pass does not run again, whichever write was the last."""
         whole = digest(self.run(draft_and_check(Trace(), 3)))
 
         async def broken(writes: int) -> bool:

@@ -6,6 +6,7 @@ It follows by licensed edits only (`edits.py`), from a whole sentence that the q
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
@@ -73,7 +74,7 @@ def check_claim(text: str, quote: str, document: str | FoldedText, context: str 
 def _check_at(
     span: tuple[int, int], claim: list[tuple[str, list[Item]]], document: str, headings: tuple[str, ...]
 ) -> Support:
-    if refuting := [heading for heading in headings if _REFUTING_HEADINGS & set(heading.lower().split())]:
+    if refuting := [heading for heading in headings if _REFUTING_HEADINGS & set(re.findall(r"\w+", heading.lower()))]:
         return Support(SupportStatus.PARTIAL, (f"K4: the quote stands under {refuting[0]!r}",), span)
     window = sentences_at(document, *span)
     if not window:

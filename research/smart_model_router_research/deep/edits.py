@@ -15,12 +15,19 @@ MAX_ORDERS = 24
 """A sentence is read in at most so many orders of its clauses."""
 
 _MOVABLE = frozenset(
-    "if when whenever while by in on at for since because because_of although though after before until unless to with "
+    "if when whenever while by in on at for since because because_of although though after before until unless with "
     "without during as from under within throughout upon through via except instead_of".split()
 )
 """Words that begin a clause or an adverbial that may stand first or last."""
 _BINDING = frozenset("only not even just except especially particularly mainly mostly never no or and than as".split())
 """Words that a clause cannot be moved away from."""
+_FOCUS = frozenset(
+    "only even just solely merely exclusively mainly mostly primarily especially particularly at_least at_most".split()
+)
+"""Words that point at another one: a clause that moves past them is pointed at, or no longer."""
+_REASONS = frozenset("because because_of since as".split())
+"""Words whose clause a negation before them may deny."""
+_VERBS = frozenset("is are has have".split())
 _RESTRICTING = _MOVABLE | frozenset("where whether of per only not est".split())
 """Words that begin a parenthesis which says when or where the sentence holds."""
 _CONDITIONS = frozenset("if when whenever unless until while where whether only except".split())
@@ -84,6 +91,8 @@ def _may_go(parts: Sequence[Part], number: int) -> bool:
         return True
     if part.first != "and" or any(not later.in_parentheses and later.first != "and" for later in parts[number + 1 :]):
         return False
+    if not _is_clause(part):
+        return False
     before = parts[:number]
     if any(item.key in _SHARED for item in before[-1].items):
         return False
@@ -93,11 +102,19 @@ def _may_go(parts: Sequence[Part], number: int) -> bool:
     return not any(item.key in _CONDITIONS for part in inner for item in part.items)
 
 
+def _is_clause(part: Part) -> bool:
+    """Return whether a part has a verb of its own: the last item of a list is part of what the list says."""
+    for item in part.items:
+        if item.key in _VERBS or item.key == "that" or str(item.key).startswith("wh"):
+            return item.key in _VERBS
+    return False
+
+
 def orders_of(parts: Sequence[Part]) -> Iterator[list[Part]]:
     """Yield the sentence as it is, and with a clause or adverbial of its beginning or end at the other end."""
     parts = list(parts)
     yield parts
-    if not parts:
+    if not parts or any(item.key in _FOCUS for part in parts for item in part.items):
         return
     made = 1
     if len(parts) > 1:
@@ -113,9 +130,13 @@ def orders_of(parts: Sequence[Part]) -> Iterator[list[Part]]:
     last = parts[-1]
     if last.in_parentheses:
         return
+    denied = False
     for at in range(1, len(last.items)):
+        denied = denied or last.items[at - 1].key in _SHARED
         if made >= MAX_ORDERS:
             return
+        if denied and last.items[at].key in _REASONS:
+            continue
         if last.items[at].key in _MOVABLE and last.items[at - 1].key not in _BINDING:
             head, tail = Part(last.items[:at]), Part(last.items[at:])
             yield [tail, *parts[:-1], head]

@@ -20,9 +20,9 @@ _SUBJECTS = frozenset(
     "option function method class module parameter argument variable command flag attribute property field directive "
     "operator exception setting constant decorator keyword type object macro target hook".split()
 )
-"""Nouns that "This ..." or "The ..." stands with for what the heading names."""
+"""Nouns that "This ..." stands with for what the heading names."""
 _DEFAULTS = frozenset("default defaults value".split())
-_NOTES = frozenset("note notes tip hint important info remark example".split())
+_NOTES = frozenset("note notes tip hint important info remark".split())
 _NOTHING_TURNS = (
     "wrong",
     "false",
@@ -138,18 +138,19 @@ def _symmetric(label: str, title: str, item: str) -> Iterator[str]:
 
 
 def _named(parts: list[Part], context: tuple[str, ...]) -> Iterator[list[Part]]:
-    """Yield the readings in which "This option", "The default" or "It" is what the heading names."""
+    """Yield the readings in which "This option" or "The default" is of what the heading names.
+
+    "It" and "The option" may be of the sentence before.
+    """
     names = _names(context)
-    if not names or not parts or str(parts[0].first) not in ("this", "the", "it"):
+    if not names or not parts or parts[0].first not in ("this", "the"):
         return
     determiner, *behind = parts[0].items
     noun = behind[0].written.lower() if behind else ""
     rest = parts[1:]
     for name in names:
         named = Item("identifier", name, name)
-        if determiner.key == "it":
-            yield [Part((named, *behind)), *rest]
-        elif noun in _SUBJECTS:
+        if determiner.key == "this" and noun in _SUBJECTS:
             for subject in ((named,), (behind[0], named), (named, behind[0])):
                 yield [Part((*subject, *behind[1:])), *rest]
         elif determiner.key == "the" and noun in _DEFAULTS:

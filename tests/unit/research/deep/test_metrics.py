@@ -1,4 +1,4 @@
-"""Metrics are computed from the claim graph by rules that anybody can read."""
+"""Metrics are computed from the claim graph and the configuration alone."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def test_numbers_are_equal_or_rounded(claimed: str, source: str, same: bool) -> 
 
 
 def test_about_allows_for_zeros() -> None:
-    """What is said to be about a number may be rounded to one digit."""
+    """A number with "about" before it may be rounded to one digit."""
     assert is_same(quantity("84,000,000"), quantity("84,012,284"), about=True)
     assert not is_same(quantity("85,000,000"), quantity("84,012,284"), about=True)
     assert is_same(quantity("4 km"), quantity("4.4 km"), about=True)
