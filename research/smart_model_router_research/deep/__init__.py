@@ -13,13 +13,15 @@ if TYPE_CHECKING:
         ClaimGraph,
         ClaimKind,
         ClaimStatus,
+        Contradiction,
         QuotedEvidence,
+        Relation,
         ResearchClaim,
         SourceTier,
         SubQuestion,
         are_independent,
     )
-    from smart_model_router_research.deep.comparing import ClaimComparison, Relation, compare_claims
+    from smart_model_router_research.deep.comparing import ClaimComparison, compare_claims
     from smart_model_router_research.deep.metrics import MetricsConfig, metrics_of
     from smart_model_router_research.deep.rounds import (
         Delivery,
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
         next_round,
         remediation,
     )
+    from smart_model_router_research.deep.sources import DateConfidence, SourceDate, StoredDocument
 
 __all__ = [
     "CitedDocument",
@@ -38,6 +41,8 @@ __all__ = [
     "ClaimGraph",
     "ClaimKind",
     "ClaimStatus",
+    "Contradiction",
+    "DateConfidence",
     "Delivery",
     "MetricsConfig",
     "Mode",
@@ -47,7 +52,9 @@ __all__ = [
     "Remediation",
     "ResearchClaim",
     "RoundsConfig",
+    "SourceDate",
     "SourceTier",
+    "StoredDocument",
     "SubQuestion",
     "Support",
     "SupportStatus",
@@ -68,12 +75,14 @@ _HOMES = {
         "ClaimGraph",
         "ClaimKind",
         "ClaimStatus",
+        "Contradiction",
         "QuotedEvidence",
+        "Relation",
         "SubQuestion",
         "SourceTier",
         "are_independent",
     ),
-    "smart_model_router_research.deep.comparing": ("ClaimComparison", "Relation", "compare_claims"),
+    "smart_model_router_research.deep.comparing": ("ClaimComparison", "compare_claims"),
     "smart_model_router_research.deep.metrics": ("MetricsConfig", "metrics_of"),
     "smart_model_router_research.deep.rounds": (
         "Delivery",
@@ -85,5 +94,6 @@ _HOMES = {
         "next_round",
         "remediation",
     ),
+    "smart_model_router_research.deep.sources": ("DateConfidence", "SourceDate", "StoredDocument"),
 }
 __getattr__, __dir__ = lazy_names(__name__, _HOMES, globals())

@@ -57,7 +57,8 @@ class ResearchClaim:
     """One atomic statement. What it says of an `entity` can be compared: `attribute`, `value` with its `unit`.
 
     `other` is the second entity of a symmetric attribute (the neighbour of a border). `as_of` is the value's own date,
-    or that of its corpus, ISO 8601; "" where neither is known. `tier` is that of its best document.
+    or that of its corpus, ISO 8601; "" where neither is known. `tier` is that of its best document. An inference has an
+    `operation`, the claims that it is computed from (`premises`, ids) and the set that was looked at (`scope`, words).
     """
 
     id: str
@@ -76,6 +77,9 @@ class ResearchClaim:
     status: ClaimStatus = ClaimStatus.UNSUPPORTED
     reasons: tuple[str, ...] = ()
     contradicts: tuple[str, ...] = ()
+    operation: str = ""
+    premises: tuple[str, ...] = ()
+    scope: str = ""
     round: int = 1
 
 
@@ -114,14 +118,50 @@ class CitedDocument:
     date_confidence: str = "unknown"
 
 
+class Relation(StrEnum):
+    """The relations of two claims, in the order in which they are looked for."""
+
+    UNRELATED = "unrelated"
+    """They are about two matters, or no numbers or names can be compared."""
+    AGREES = "agrees"
+    RECONCILED = "reconciled"
+    """A qualifier in a source makes the numbers agree."""
+    SUPERSEDED = "superseded"
+    """The newer one, of an equal or better source, counts."""
+    RESOLVED = "resolved"
+    """The one of the better source counts; both are shown."""
+    UNRESOLVED = "unresolved"
+    """Nothing decides between them: both are shown with their sources."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contradiction:
+    """Two claims (ids) that differ about one matter, in the `round` that found it; shown whichever round is selected.
+
+    `relation` is reconciled, superseded, resolved or unresolved; `kept` is the claim that counts, "" for both.
+    """
+
+    one: str
+    other: str
+    relation: Relation
+    kept: str = ""
+    note: str = ""
+    round: int = 1
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimGraph:
-    """Everything that metrics are computed from. `unresolved` are pairs of claims that contradict each other."""
+    """Everything that metrics are computed from."""
 
     questions: tuple[SubQuestion, ...] = ()
     claims: tuple[ResearchClaim, ...] = ()
     documents: Mapping[str, CitedDocument] = field(default_factory=dict)
-    unresolved: tuple[tuple[str, str], ...] = ()
+    contradictions: tuple[Contradiction, ...] = ()
+
+    @property
+    def unresolved(self) -> tuple[Contradiction, ...]:
+        """The contradictions that nothing decided."""
+        return tuple(each for each in self.contradictions if each.relation is Relation.UNRESOLVED)
 
 
 def are_independent(one: CitedDocument, other: CitedDocument) -> bool:

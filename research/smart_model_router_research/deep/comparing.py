@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from decimal import Decimal
-from enum import StrEnum
 
-from smart_model_router_research.deep.claims import ResearchClaim
+from smart_model_router_research.deep.claims import Relation, ResearchClaim
 from smart_model_router_research.deep.folding import fold
 from smart_model_router_research.deep.quantities import Quantity, is_same
 from smart_model_router_research.deep.readings import SYMMETRIC
@@ -16,22 +15,6 @@ from smart_model_router_research.deep.words import read_items
 _PARENTHESIS = re.compile(r"\(([^()]*)\)")
 _AND = re.compile(r"\s+(?:and|\+)\s+")
 Matter = tuple[str, ...]
-
-
-class Relation(StrEnum):
-    """The relations of two claims, in the order in which they are looked for."""
-
-    UNRELATED = "unrelated"
-    """They are about two matters, or no numbers or names can be compared."""
-    AGREES = "agrees"
-    RECONCILED = "reconciled"
-    """A qualifier in a source makes the numbers agree."""
-    SUPERSEDED = "superseded"
-    """The newer one, of an equal or better source, counts."""
-    RESOLVED = "resolved"
-    """The one of the better source counts; both are shown."""
-    UNRESOLVED = "unresolved"
-    """Nothing decides between them: both are shown with their sources."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from smart_model_router_research.deep.claims import (
     CitedDocument,
     ClaimGraph,
     ClaimStatus,
+    Contradiction,
     ResearchClaim,
     SourceTier,
     SubQuestion,
@@ -126,7 +127,7 @@ def _agreement(graph: ClaimGraph) -> float | None:
     for claim in graph.claims:
         if claim.status in (ClaimStatus.SUPPORTED, ClaimStatus.CONTRADICTED):
             matters.setdefault(matter_of(claim) or ("", claim.id), []).append(claim)
-    disputed = {claim_id for pair in graph.unresolved for claim_id in pair}
+    disputed = {claim_id for each in graph.unresolved for claim_id in (each.one, each.other)}
     compared = contradicted = 0
     for claims in matters.values():
         documents = {document.id: document for claim in claims for document in _documents_of(claim, graph.documents)}
@@ -160,9 +161,9 @@ def _age(document: CitedDocument, config: MetricsConfig) -> float | None:
     return age_days(document.published, config.as_of) if document.published else None
 
 
-def _critical_contradictions(graph: ClaimGraph) -> list[tuple[str, str]]:
-    by_id = {claim.id: claim for claim in graph.claims}
-    return [pair for pair in graph.unresolved if any(by_id[each].critical for each in pair if each in by_id)]
+def _critical_contradictions(graph: ClaimGraph) -> list[Contradiction]:
+    critical = {claim.id for claim in graph.claims if claim.critical}
+    return [each for each in graph.unresolved if critical & {each.one, each.other}]
 
 
 def _cited(graph: ClaimGraph) -> list[CitedDocument]:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from smart_model_router_research.deep.claims import ResearchClaim, SourceTier
-from smart_model_router_research.deep.comparing import Relation, compare_claims
+from smart_model_router_research.deep.claims import Relation, ResearchClaim, SourceTier
+from smart_model_router_research.deep.comparing import compare_claims
 
 
 def border(one: str, other: str, value: str, **rest: object) -> ResearchClaim:

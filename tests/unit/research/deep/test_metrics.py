@@ -11,7 +11,9 @@ from smart_model_router_research.deep.claims import (
     CitedDocument,
     ClaimGraph,
     ClaimStatus,
+    Contradiction,
     QuotedEvidence,
+    Relation,
     ResearchClaim,
     SourceTier,
     SubQuestion,
@@ -44,6 +46,11 @@ def graph(
 ) -> ClaimGraph:
     """Return a graph of these claims about one question."""
     return ClaimGraph(questions=questions, claims=claims, documents=DOCUMENTS, **rest)  # type: ignore[arg-type]
+
+
+def unresolved(one: str, other: str) -> Contradiction:
+    """Return a contradiction that nothing decided."""
+    return Contradiction(one=one, other=other, relation=Relation.UNRESOLVED)
 
 
 def test_nothing_cited_is_nothing_known() -> None:
@@ -109,7 +116,10 @@ def test_agreement_asks_matters_of_two_sources() -> None:
         return claim(id, document, entity="E", attribute="size", value=value)
 
     both = metrics_of(
-        graph(claim("x", "a", "b"), stated("y", "a", "1"), stated("z", "b", "2"), unresolved=(("y", "z"),)), CONFIG
+        graph(
+            claim("x", "a", "b"), stated("y", "a", "1"), stated("z", "b", "2"), contradictions=(unresolved("y", "z"),)
+        ),
+        CONFIG,
     )
     assert (both["agreement"], both["nothing_compared"]) == (0.5, False)
 
@@ -159,7 +169,7 @@ def test_contradictions_about_a_critical_claim_are_counted() -> None:
     """One of the two being critical is enough."""
     claims = [claim("x", "a", critical=True), claim("y", "b"), claim("z", "b")]
 
-    found = metrics_of(graph(*claims, unresolved=(("x", "y"), ("y", "z"))), CONFIG)
+    found = metrics_of(graph(*claims, contradictions=(unresolved("x", "y"), unresolved("y", "z"))), CONFIG)
 
     assert found["critical_contradictions"] == 1
 
