@@ -38,7 +38,7 @@ MODULES = (
     "rich.console",
     "rich.table",
 )
-"""The modules that most programs import; others a program imports itself."""
+"""The modules that most programs import, where extras brought them; others a program imports itself."""
 _LARGEST = 200_000
 """Bytes of a request: arguments and environment."""
 
@@ -175,7 +175,11 @@ def _become(program: Mapping[str, Any]) -> tuple[CodeType, ModuleType]:
 if __name__ == "__main__":
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     for each in MODULES:
-        import_module(each)
+        try:
+            import_module(each)
+        except ModuleNotFoundError as missing:
+            if str(missing.name).startswith("smart_model_router"):
+                raise
     gc.freeze()
     code, main_module = _become(_next_program(socket.socket(fileno=int(sys.argv[1]))))
     exec(code, main_module.__dict__)
