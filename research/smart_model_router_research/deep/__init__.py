@@ -22,7 +22,11 @@ if TYPE_CHECKING:
         are_independent,
     )
     from smart_model_router_research.deep.comparing import ClaimComparison, compare_claims
+    from smart_model_router_research.deep.contradictions import find_contradictions, settle
+    from smart_model_router_research.deep.examining import ClaimExaminer, examine_claims
+    from smart_model_router_research.deep.inferences import InferenceError, Operation, infer, recompute
     from smart_model_router_research.deep.metrics import MetricsConfig, metrics_of
+    from smart_model_router_research.deep.repair import quotation
     from smart_model_router_research.deep.rounds import (
         Delivery,
         Mode,
@@ -38,15 +42,18 @@ if TYPE_CHECKING:
 __all__ = [
     "CitedDocument",
     "ClaimComparison",
+    "ClaimExaminer",
     "ClaimGraph",
     "ClaimKind",
     "ClaimStatus",
     "Contradiction",
     "DateConfidence",
     "Delivery",
+    "InferenceError",
     "MetricsConfig",
     "Mode",
     "Next",
+    "Operation",
     "QuotedEvidence",
     "Relation",
     "Remediation",
@@ -62,9 +69,15 @@ __all__ = [
     "check_claim",
     "compare_claims",
     "delivery_of",
+    "examine_claims",
+    "find_contradictions",
+    "infer",
     "metrics_of",
     "next_round",
+    "quotation",
+    "recompute",
     "remediation",
+    "settle",
 ]
 
 _HOMES = {
@@ -83,7 +96,11 @@ _HOMES = {
         "are_independent",
     ),
     "smart_model_router_research.deep.comparing": ("ClaimComparison", "compare_claims"),
+    "smart_model_router_research.deep.contradictions": ("find_contradictions", "settle"),
+    "smart_model_router_research.deep.examining": ("ClaimExaminer", "examine_claims"),
+    "smart_model_router_research.deep.inferences": ("InferenceError", "Operation", "infer", "recompute"),
     "smart_model_router_research.deep.metrics": ("MetricsConfig", "metrics_of"),
+    "smart_model_router_research.deep.repair": ("quotation",),
     "smart_model_router_research.deep.rounds": (
         "Delivery",
         "Mode",

@@ -43,7 +43,11 @@ def compare_claims(one: ResearchClaim, other: ResearchClaim) -> ClaimComparison:
     """
     if (matter := matter_of(one)) is None or matter != matter_of(other):
         return ClaimComparison(Relation.UNRELATED)
-    mine, its = _read(one), _read(other)
+    return compare_values(one, value_of(one), other, value_of(other))
+
+
+def compare_values(one: ResearchClaim, mine: StatedValue, other: ResearchClaim, its: StatedValue) -> ClaimComparison:
+    """Return how two claims about one matter stand to each other, by their values as they were read."""
     if mine.total is None or its.total is None:
         if (mine.total is None) != (its.total is None):
             return ClaimComparison(Relation.UNRELATED)
@@ -73,7 +77,7 @@ def _decided(one: ResearchClaim, other: ResearchClaim) -> ClaimComparison:
 
 
 @dataclass(frozen=True, slots=True)
-class _Value:
+class StatedValue:
     """A value as it was read: the sum of its numbers, the numbers of its qualifiers, and what it is without numbers."""
 
     total: Quantity | None
@@ -81,7 +85,8 @@ class _Value:
     name: str
 
 
-def _read(claim: ResearchClaim) -> _Value:
+def value_of(claim: ResearchClaim) -> StatedValue:
+    """Return the value of a claim as it is compared."""
     text = fold(f"{claim.value} {claim.unit}" if claim.unit and claim.unit not in claim.value else claim.value)
     qualifiers = [
         (number, inner) for inner in _PARENTHESIS.findall(text) if (number := _first_number(inner, units_only=True))
@@ -90,7 +95,7 @@ def _read(claim: ResearchClaim) -> _Value:
     numbers = [_first_number(part) for part in _AND.split(plain)]
     known = [number for number in numbers if number is not None]
     total = _sum(known) if known and len(known) == len(numbers) else None
-    return _Value(total, tuple(qualifiers), " ".join(plain.casefold().split()))
+    return StatedValue(total, tuple(qualifiers), " ".join(plain.casefold().split()))
 
 
 def _first_number(text: str, *, units_only: bool = False) -> Quantity | None:
@@ -109,7 +114,7 @@ def _sum(numbers: list[Quantity]) -> Quantity | None:
     return Quantity(value, max(number.step for number in numbers), first.unit, first.factor, is_grouped=True)
 
 
-def _explained(one: _Value, other: _Value) -> str | None:
+def _explained(one: StatedValue, other: StatedValue) -> str | None:
     """Return the qualifier of one value that makes up the whole difference to the other."""
     if one.total is None or other.total is None:
         return None

@@ -45,17 +45,19 @@ def readings_of(sentence: Sentence, header: list[str] | None, context: tuple[str
     `header` are the heads of the columns where it is a row; `context` is the title and the headings above it.
     """
     if sentence.is_row:
-        for text in _rows(sentence, header):
+        for text in row_readings(sentence, header):
             yield parts_of(read_items(text))
         return
-    text = fold(_without_marks(sentence.text))
-    lead_ins = [parts_of(read_items(fold(_without_marks(lead_in)))) for lead_in in sentence.lead_ins]
+    text = fold(without_marks(sentence.text))
+    lead_ins = [parts_of(read_items(fold(without_marks(lead_in)))) for lead_in in sentence.lead_ins]
     own = parts_of(read_items(text))
     if own and own[0].first in _NOTES and len(own[0].items) == 1 and ":" in text:
         own = own[1:]
     led = [Part(part.items, part.in_parentheses) for lead_in in lead_ins for part in lead_in]
     if led:
         yield [*led, *own]
+    if context:
+        yield [*parts_of(read_items(fold(" > ".join(context)))), *led, *own]
     if any(_turns(item) for part in led for item in part.items):
         return
     for parts in orders_of(own):
@@ -85,7 +87,8 @@ def cells_of(row: str) -> list[str]:
     return [fold(cell.replace("\\|", "|")) for cell in re.split(r"(?<!\\)\|", inner)]
 
 
-def _without_marks(text: str) -> str:
+def without_marks(text: str) -> str:
+    """Return a line without the marks of lists, headings and quotations before it."""
     text = text.strip()
     while (match := ITEM_MARK.match(text)) is not None:
         text = text[match.end() :]
@@ -96,7 +99,8 @@ def _turns(item: Item) -> bool:
     return item.turns or item.key in _NOTHING_TURNS
 
 
-def _rows(sentence: Sentence, header: list[str] | None) -> Iterator[str]:
+def row_readings(sentence: Sentence, header: list[str] | None) -> Iterator[str]:
+    """Yield a row as it is written, and each cell of it read by the header."""
     yield fold(sentence.text)
     cells = cells_of(sentence.text)
     if header is None or len(cells) != len(header) or not cells[0]:

@@ -32,7 +32,8 @@ class StoredDocument:
     """A document that a run retrieved. `sha256` is that of `text` in UTF-8, as it was when it was retrieved.
 
     `id` is unique in the run. `domain` is the registrable domain of `url`. `origin` is the same for near-duplicates.
-    `alone_suffices` says that its corpus vouches for each of its documents by itself.
+    `alone_suffices` says that its corpus vouches for each of its documents by itself. `runs_words_together` says that
+    spaces of the text are no guide (PDF): quotes are looked up without them.
     """
 
     id: str
@@ -51,6 +52,7 @@ class StoredDocument:
     corpus: str = ""
     origin: str = ""
     alone_suffices: bool = False
+    runs_words_together: bool = False
 
     @property
     def is_unchanged(self) -> bool:

@@ -1,0 +1,76 @@
+"""The headings above a place in a document: of Markdown (`# Title`) and of text that underlines them."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+
+_ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*$")
+_UNDERLINE = re.compile(r"([=\-~^\"'*+.:#_`])\1{2,}[ \t]*$")
+_FENCE = re.compile(r" {0,3}(```+|~~~+)")
+_MARKDOWN_LEVELS = {"=": 1, "-": 2}
+_MAX_HEADING = 200
+
+
+class HeadingPaths:
+    """The headings of a text, read once."""
+
+    def __init__(self, text: str) -> None:
+        self._starts: list[int] = []
+        self._paths: list[tuple[str, ...]] = []
+        open_headings: list[tuple[int, str]] = []
+        for start, level, heading in _headings(text):
+            open_headings = [(above, words) for above, words in open_headings if above < level]
+            open_headings.append((level, heading))
+            self._starts.append(start)
+            self._paths.append(tuple(words for _, words in open_headings))
+
+    def at(self, position: int) -> tuple[str, ...]:
+        """Return the headings above a position, the outermost first."""
+        found = bisect_right(self._starts, position)
+        return self._paths[found - 1] if found else ()
+
+
+def context_of(title: str, headings: tuple[str, ...]) -> str:
+    """Return title and headings as `check_claim` takes them; a first heading that is the title counts once."""
+    path = [title, *headings] if title and headings[:1] != (title,) else list(headings)
+    return " > ".join(part.replace(" > ", " ") for part in path)
+
+
+def _headings(text: str) -> list[tuple[int, int, str]]:
+    """Return position, level and words of each heading. Underlines have levels in the order of their first use."""
+    found: list[tuple[int, int, str]] = []
+    levels: dict[str, int] = {}
+    fence = above = ""
+    position = above_at = 0
+    in_front_matter = text.startswith("---\n")
+    for number, line in enumerate(text.splitlines(keepends=True)):
+        bare = line.rstrip("\r\n")
+        if in_front_matter:
+            in_front_matter = number == 0 or bare.rstrip() not in ("---", "...")
+            above = ""
+        elif fence:
+            fence = "" if bare.strip().startswith(fence) and not bare.strip().strip(fence[0]) else fence
+            above = ""
+        elif (opened := _FENCE.match(bare)) is not None:
+            fence, above = opened[1], ""
+        elif (atx := _ATX.match(bare)) is not None:
+            if atx[2]:
+                found.append((position, len(atx[1]), atx[2][:_MAX_HEADING]))
+                levels.update(_MARKDOWN_LEVELS)
+            above = ""
+        elif (line_under := _UNDERLINE.match(bare)) is not None and _is_heading(above, bare):
+            mark = line_under[1]
+            level = levels.setdefault(mark, len(levels) + 1)
+            found.append((above_at, level, above.strip()))
+            above = ""
+        else:
+            above = bare
+        above_at = position
+        position += len(line)
+    return found
+
+
+def _is_heading(above: str, underline: str) -> bool:
+    words = above.strip()
+    return bool(words) and "|" not in words and len(words) <= min(_MAX_HEADING, len(underline.rstrip()) + 2)
