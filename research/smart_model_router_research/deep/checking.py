@@ -14,7 +14,7 @@ from itertools import islice
 
 from smart_model_router_research.deep.edits import follows, unvouched
 from smart_model_router_research.deep.folding import FoldedText, fold
-from smart_model_router_research.deep.readings import header_above, readings_of
+from smart_model_router_research.deep.readings import header_above, readings_of, row_readings
 from smart_model_router_research.deep.sentences import Sentence, sentences_at, split_sentences
 from smart_model_router_research.deep.words import Item, read_items
 
@@ -85,7 +85,7 @@ def _check_at(
     reasons: list[str] = []
     for sentence, items in claim:
         if items and not any(_says(source, items, document, headings) for source in window):
-            reasons.append(_why_not(sentence, items, window, headings))
+            reasons.append(_why_not(sentence, items, window, document, headings))
     return Support(SupportStatus.PARTIAL if reasons else SupportStatus.SUPPORTED, tuple(reasons), span)
 
 
@@ -96,9 +96,10 @@ def _says(source: Sentence, items: list[Item], document: str, headings: tuple[st
     return any(follows(items, parts) for parts in readings_of(source, header, headings))
 
 
-def _why_not(sentence: str, items: list[Item], window: list[Sentence], headings: tuple[str, ...]) -> str:
-    known = [item for text in (*(w.text for w in window), *headings) for item in read_items(fold(text))]
-    known += [item for w in window for lead_in in w.lead_ins for item in read_items(fold(lead_in))]
+def _why_not(sentence: str, items: list[Item], window: list[Sentence], document: str, headings: tuple[str, ...]) -> str:
+    rows = (text for w in window if w.is_row for text in row_readings(w, header_above(document, w)))
+    texts = [*(text for w in window for text in (w.text, *w.lead_ins)), *rows, *headings]
+    known = [item for text in texts for item in read_items(fold(text))]
     if missing := unvouched(items, known):
         kind = "K5" if all(item.kind in ("number", "date") for item in items if item.written in missing) else "K3"
         return f"{kind}: no word of the source vouches for {', '.join(map(repr, missing[:8]))}"

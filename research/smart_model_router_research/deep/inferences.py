@@ -25,7 +25,7 @@ class Operation(StrEnum):
     """The ways in which one claim follows from others. Nothing else is inferred."""
 
     COUNT = "count"
-    """How many different things the premises name."""
+    """The number of different things the premises name."""
     SUM = "sum"
     DIFFERENCE = "difference"
     """By how much the first of two is more than the second."""
@@ -38,7 +38,7 @@ class Operation(StrEnum):
     ORDER = "order"
     """The entities, the largest first."""
     JOIN = "join"
-    """What the second says of the thing that the first names."""
+    """The second claim says something of the thing that the first names."""
 
 
 class InferenceError(ValueError):

@@ -20,7 +20,7 @@ _POINTING = frozenset(
 _NO_SUBJECT = re.compile(
     r"(?:new|added|changed|deprecated|removed|renamed|fixed)\b.*?\b(?:in|since|version)\b|"
     r"(?:added|removed|renamed|returns?|raises?|sets?|gets?|specif(?:y|ies)|controls?|enables?|disables?|"
-    r"defaults? to|default:|the default\b|use[ds]? (?:to|for|when|by)|see|note)\b",
+    r"defaults? to|default:|the default(?: value)? (?:is|of|for|was)\b|use[ds]? (?:to|for|when|by)|see|note)\b",
     re.IGNORECASE,
 )
 """The beginnings of sentences that say something of what stands above them: notes on versions, and verbs alone."""

@@ -56,7 +56,7 @@ class StoredDocument:
 
     @property
     def is_unchanged(self) -> bool:
-        """Whether the text is still what was hashed when it was retrieved (check K1)."""
+        """True while the text is still what was hashed when it was retrieved (check K1)."""
         return self.sha256 == sha256_of(self.text)
 
     @property

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from smart_model_router.cli import commands, workflow_commands
+from smart_model_router.cli import commands, research_commands, workflow_commands
 from smart_model_router.cli.command import Command, Config, Json, Model, Prompt, Through, Tier, Timeout, command
 
 # Help and usage errors stay plain: rich would double what `smr --help` costs.
@@ -136,6 +136,7 @@ for _commands in (
     commands.settings,
     commands.imports,
     workflow_commands.workflows,
+    research_commands.research,
     local,
 ):
     app.add_typer(_commands)

@@ -1,0 +1,30 @@
+"""The commands of `smr research`, their options and their help."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from smart_model_router.cli.command import Command, command
+
+research = typer.Typer(name="research", no_args_is_help=True, rich_markup_mode=None)
+
+
+@research.callback()
+def _research() -> None:
+    """Answers whose every statement code can check against its source."""
+
+
+@command(research, "check", "research_check:run_check")
+class ResearchCheck(Command):
+    """Check statements against their sources, of any tool; 5 when less than --fail-below of them are supported."""
+
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="JSON lines with statement and source; - reads them from stdin.")
+    ]
+    fail_below: Annotated[
+        float | None, typer.Option("--fail-below", min=0, max=1, metavar="SHARE", help="The least share, 0 to 1.")
+    ] = None
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object for each statement.")] = False
