@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING
 from smart_model_router.domain.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from smart_model_router_research.deep.artefact_files import files_of, run_of
+    from smart_model_router_research.deep.artefact_records import artefact_schemas
+    from smart_model_router_research.deep.artefacts import write_artefacts
+    from smart_model_router_research.deep.canonical_json import ArtefactError
     from smart_model_router_research.deep.checking import Support, SupportStatus, check_claim
+    from smart_model_router_research.deep.citation_completeness import Completeness, Offender, completeness, mended
     from smart_model_router_research.deep.claims import (
         CitedDocument,
         ClaimGraph,
@@ -22,11 +27,25 @@ if TYPE_CHECKING:
         are_independent,
     )
     from smart_model_router_research.deep.comparing import ClaimComparison, compare_claims
+    from smart_model_router_research.deep.consistency import ArtefactFault
     from smart_model_router_research.deep.contradictions import find_contradictions, settle
     from smart_model_router_research.deep.examining import ClaimExaminer, examine_claims
+    from smart_model_router_research.deep.html_page import as_html
     from smart_model_router_research.deep.inferences import InferenceError, Operation, infer, recompute
+    from smart_model_router_research.deep.markdown_page import as_markdown
     from smart_model_router_research.deep.metrics import MetricsConfig, metrics_of
+    from smart_model_router_research.deep.quality import AuditConfig, audits_of, quality_of
     from smart_model_router_research.deep.repair import quotation
+    from smart_model_router_research.deep.report import (
+        ReportPart,
+        ReportSection,
+        ReportSentence,
+        ResearchReport,
+        SentenceMark,
+        report_of,
+    )
+    from smart_model_router_research.deep.report_page import page_of_run
+    from smart_model_router_research.deep.research_run import ResearchFacts, ResearchRound, ResearchRun
     from smart_model_router_research.deep.rounds import (
         Delivery,
         Mode,
@@ -38,14 +57,19 @@ if TYPE_CHECKING:
         remediation,
     )
     from smart_model_router_research.deep.sources import DateConfidence, SourceDate, StoredDocument
+    from smart_model_router_research.deep.verifying import VerifyResult, verify
 
 __all__ = [
+    "ArtefactError",
+    "ArtefactFault",
+    "AuditConfig",
     "CitedDocument",
     "ClaimComparison",
     "ClaimExaminer",
     "ClaimGraph",
     "ClaimKind",
     "ClaimStatus",
+    "Completeness",
     "Contradiction",
     "DateConfidence",
     "Delivery",
@@ -53,31 +77,54 @@ __all__ = [
     "MetricsConfig",
     "Mode",
     "Next",
+    "Offender",
     "Operation",
     "QuotedEvidence",
     "Relation",
     "Remediation",
+    "ReportPart",
+    "ReportSection",
+    "ReportSentence",
     "ResearchClaim",
+    "ResearchFacts",
+    "ResearchReport",
+    "ResearchRound",
+    "ResearchRun",
     "RoundsConfig",
+    "SentenceMark",
     "SourceDate",
     "SourceTier",
     "StoredDocument",
     "SubQuestion",
     "Support",
     "SupportStatus",
+    "VerifyResult",
     "are_independent",
+    "artefact_schemas",
+    "as_html",
+    "as_markdown",
+    "audits_of",
     "check_claim",
     "compare_claims",
+    "completeness",
     "delivery_of",
     "examine_claims",
+    "files_of",
     "find_contradictions",
     "infer",
+    "mended",
     "metrics_of",
     "next_round",
+    "page_of_run",
+    "quality_of",
     "quotation",
     "recompute",
     "remediation",
+    "report_of",
+    "run_of",
     "settle",
+    "verify",
+    "write_artefacts",
 ]
 
 _HOMES = {
@@ -112,5 +159,25 @@ _HOMES = {
         "remediation",
     ),
     "smart_model_router_research.deep.sources": ("DateConfidence", "SourceDate", "StoredDocument"),
+    "smart_model_router_research.deep.artefact_files": ("files_of", "run_of"),
+    "smart_model_router_research.deep.artefact_records": ("artefact_schemas",),
+    "smart_model_router_research.deep.artefacts": ("write_artefacts",),
+    "smart_model_router_research.deep.canonical_json": ("ArtefactError",),
+    "smart_model_router_research.deep.citation_completeness": ("Completeness", "Offender", "completeness", "mended"),
+    "smart_model_router_research.deep.consistency": ("ArtefactFault",),
+    "smart_model_router_research.deep.html_page": ("as_html",),
+    "smart_model_router_research.deep.markdown_page": ("as_markdown",),
+    "smart_model_router_research.deep.quality": ("AuditConfig", "audits_of", "quality_of"),
+    "smart_model_router_research.deep.report": (
+        "ReportPart",
+        "ReportSection",
+        "ReportSentence",
+        "ResearchReport",
+        "SentenceMark",
+        "report_of",
+    ),
+    "smart_model_router_research.deep.report_page": ("page_of_run",),
+    "smart_model_router_research.deep.research_run": ("ResearchFacts", "ResearchRound", "ResearchRun"),
+    "smart_model_router_research.deep.verifying": ("VerifyResult", "verify"),
 }
 __getattr__, __dir__ = lazy_names(__name__, _HOMES, globals())

@@ -1,0 +1,81 @@
+"""The words of a report's page that come from no source: confidence, warnings, method."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from smart_model_router_research.deep.claims import ClaimStatus
+from smart_model_router_research.deep.research_run import ResearchRun
+from smart_model_router_research.deep.rounds import Delivery
+
+_WARNINGS = {
+    Delivery.MODERATE: "Moderate confidence: check what matters before you rely on it.",
+    Delivery.LOW: "Low confidence: take this as leads, not as findings.",
+    Delivery.WITHHELD: "Withheld: there is too little evidence for a report. A person has to accept it first.",
+}
+
+
+def warning_of(run: ResearchRun) -> list[str]:
+    """Return the warning above a report and what it is about; nothing at full delivery."""
+    if run.delivery is Delivery.FULL:
+        return []
+    lines = [_WARNINGS[run.delivery]]
+    if run.delivery is Delivery.WITHHELD and run.facts.accepted_by:
+        lines = [f"Too little evidence; shown because {run.facts.accepted_by} accepted it."]
+    if weak := [name for found in run.quality["failing_metrics"] for name in found]:
+        lines.append(f"Weak: {', '.join(weak)}.")
+    if reasons := run.audits[run.quality["selected_round"] - 1]["gate_reasons"]:
+        lines.append(f"The gate was not passed: {'; '.join(reasons)}.")
+    if not run.completeness.is_complete:
+        lines.append("Not every sentence is supported by its citations; those are marked.")
+    return lines
+
+
+def confidence_lines(run: ResearchRun) -> list[str]:
+    """Return the confidence of a result, its index, and how steady that is."""
+    quality = run.quality
+    moved = quality["sensitivity"]
+    passed = "passed" if run.audits[quality["selected_round"] - 1]["gate_passed"] else "not passed"
+    index = f"{quality['best_ci_achieved']:.3f} (target {quality['target_ci']:.2f})"
+    lines = [
+        f"Confidence: {quality['confidence_level']}; delivered as: {run.delivery}.",
+        f"Index {index}, gate {passed}, as of {run.config.metrics.as_of.date().isoformat()}.",
+    ]
+    if quality["borderline"]:
+        lines.append(
+            f"Borderline: with weights a little different the index is {moved['min']:.3f} to {moved['max']:.3f}, "
+            "and the gate would not always be passed."
+        )
+    return lines
+
+
+def method_lines(run: ResearchRun) -> list[str]:
+    """Return how the result was found: rounds, claims, sources by tier and date, completeness, costs."""
+    return list(_method(run))
+
+
+def _method(run: ResearchRun) -> Iterator[str]:
+    quality, metrics = run.quality, run.config.metrics
+    if run.facts.goal and run.facts.goal != run.facts.topic:
+        yield f"Goal: {run.facts.goal}"
+    stop = f"; it ended because: {quality['stop_reason']}" if quality["stop_reason"] else ""
+    yield f"Rounds: {quality['rounds_completed']}, of which round {quality['selected_round']} is delivered{stop}."
+    statuses = Counter(claim.status for claim in run.graph.claims)
+    counted = ", ".join(f"{statuses[status]} {status}" for status in ClaimStatus if statuses[status])
+    yield f"Claims: {counted or 'none'}. Each was checked by code against the text of its source."
+    tiers = Counter(document.tier for document in run.documents.values())
+    listed = ", ".join(f"{tiers[tier]} of tier {tier}" for tier in sorted(tiers))
+    recent = run.audits[quality["selected_round"] - 1]["recent_source_count"]
+    yield f"Sources: {listed or 'none'}; {recent} cited of the last {metrics.window} days (domain {metrics.domain})."
+    if any(document.alone_suffices for document in run.documents.values()):
+        yield "A corpus vouches for each of its documents by itself: one of them is enough for a critical claim."
+    share = run.completeness
+    yield f"Citations: {share.critical:.0%} of critical and {share.rest:.0%} of other sentences are supported."
+    geometric = f"{quality['ci_geometric']:.3f}"
+    yield f"Policy: {quality['policy']}, {quality['aggregation']} mean; the geometric one is {geometric}."
+    if run.facts.usage:
+        spent = ", ".join(f"{amount:,.10g} {unit}" for unit, amount in sorted(run.facts.usage.items()))
+        yield f"Spent: {spent}."
+    if run.facts.models:
+        yield f"Models: {', '.join(run.facts.models)}."

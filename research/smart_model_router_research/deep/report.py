@@ -1,0 +1,96 @@
+"""A report as data: sentences with the ids of their claims. Addresses, titles and dates are added by code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from smart_model_router_research.deep.claims import ClaimGraph, ClaimStatus, ResearchClaim, SubQuestion
+from smart_model_router_research.deep.metrics import covers
+
+
+class ReportPart(StrEnum):
+    """The parts of a report that have sentences; their headings are ours."""
+
+    ANSWER = "answer"
+    FINDINGS = "findings"
+    """The findings about one question."""
+    BEST_PRACTICES = "best_practices"
+    LIMITATIONS = "limitations"
+
+
+class SentenceMark(StrEnum):
+    """The marks of sentences that not all of their claims support."""
+
+    UNVERIFIED = "unverified"
+    DISPUTED = "disputed"
+    SUPERSEDED = "superseded"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportSentence:
+    """A factual sentence (there is no other kind) and the ids of the claims that it rests on."""
+
+    text: str
+    claims: tuple[str, ...]
+    mark: SentenceMark | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportSection:
+    """Sentences under one heading; that of findings is the text of the question."""
+
+    part: ReportPart
+    question_id: str = ""
+    sentences: tuple[ReportSentence, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResearchReport:
+    """The sentences of a report. All else of its text is written by code from the run."""
+
+    sections: tuple[ReportSection, ...] = ()
+
+    @property
+    def sentences(self) -> Iterator[ReportSentence]:
+        """All sentences, in their order."""
+        return (sentence for section in self.sections for sentence in section.sentences)
+
+
+def report_of(graph: ClaimGraph) -> ResearchReport:
+    """Return the report that needs no model: supported claims, word by word, the answer of each question first.
+
+    The answer is the first claim that covers its question, else the first one that is supported. Further claims of a
+    question are findings. Questions are in the order of their priority.
+    """
+    answers: list[ReportSentence] = []
+    findings: list[ReportSection] = []
+    for question in in_order(graph.questions):
+        claims = supported_for(question, graph)
+        if not claims:
+            continue
+        first = next((claim for claim in claims if covers(claim, graph.documents)), claims[0])
+        rest = tuple(sentence_of(claim) for claim in claims if claim is not first)
+        answers.append(sentence_of(first))
+        if rest:
+            findings.append(ReportSection(part=ReportPart.FINDINGS, question_id=question.id, sentences=rest))
+    answer = ReportSection(part=ReportPart.ANSWER, sentences=tuple(answers))
+    return ResearchReport(sections=(answer, *findings) if answers else ())
+
+
+def sentence_of(claim: ResearchClaim) -> ReportSentence:
+    """Return the sentence that a claim is, word by word."""
+    return ReportSentence(text=claim.text, claims=(claim.id,))
+
+
+def supported_for(question: SubQuestion, graph: ClaimGraph) -> list[ResearchClaim]:
+    """Return the supported claims about a question."""
+    return [
+        claim for claim in graph.claims if claim.question_id == question.id and claim.status is ClaimStatus.SUPPORTED
+    ]
+
+
+def in_order(questions: Iterable[SubQuestion]) -> list[SubQuestion]:
+    """Return questions by priority, those of the same priority as they were asked."""
+    return sorted(questions, key=lambda question: question.priority)
