@@ -6,6 +6,7 @@ with parts left out that neither turn nor bound it. See `docs/design/checks.md`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -16,7 +17,8 @@ MAX_ORDERS = 24
 
 _MOVABLE = frozenset(
     "if when whenever while by in on at for since because because_of although though after before until unless with "
-    "without during as from under within throughout upon through via except instead_of".split()
+    "without during as from under within throughout upon through via except instead_of between beginning starting "
+    "following according_to".split()
 )
 """Words that begin a clause or an adverbial that may stand first or last."""
 _BINDING = frozenset("only not even just except especially particularly mainly mostly never no or and than as".split())
@@ -30,11 +32,28 @@ _REASONS = frozenset("because because_of since as".split())
 _VERBS = frozenset("is are has have".split())
 _RESTRICTING = _MOVABLE | frozenset("where whether of per only not est".split())
 """Words that begin a parenthesis which says when or where the sentence holds."""
+_ABOUT = frozenset("about approximately almost nearly roughly around".split())
+_PAST = _ABOUT | frozenset("was were had did".split())
+_ASIDE = _PAST | frozenset(
+    "first last next later earlier previously formerly originally still already yet ago since during where most mostly "
+    "mainly largely some many much half up down over under few".split()
+)
+"""Words that turn or bound a sentence, but not from within a clause of "which"."""
+_SUBJECT_PRONOUNS = frozenset("it he she they we there".split())
+_CLOSED_LISTS = frozenset("consist comprise sum total namely following".split())
+"""Words whose list is whole: without its last item it is another."""
 _CONDITIONS = frozenset("if when whenever unless until while where whether only except".split())
 _SHARED = frozenset("not no never none neither both either between cannot without all any each every together".split())
 """Words whose reach goes on behind a comma."""
+_FINITE = re.compile(r"^[a-z]+[^s]ed$")
+"""A word in the form of a verb of the past."""
 _OPENERS = frozenset(["(", "[", "{"])
 _CLOSERS = frozenset([")", "]", "}"])
+NAMED_NOUNS = frozenset(
+    "option function method class module parameter argument variable command flag attribute property field directive "
+    "operator exception setting constant decorator keyword type object macro target hook".split()
+)
+"""Nouns of what has an identifier for its name."""
 _CUTS = frozenset([",", ";", ":", "-", "?"])
 
 
@@ -83,31 +102,41 @@ def parts_of(items: Sequence[Item]) -> list[Part]:
 
 def _may_go(parts: Sequence[Part], number: int) -> bool:
     part = parts[number]
-    if number == 0 or any(item.turns for item in part.items):
+    harmless = _ABOUT if part.in_parentheses else _ASIDE if part.first == "which" else _PAST
+    if number == 0 or any(item.turns and not _is_one_of(item, harmless) for item in part.items):
         return False
     if part.in_parentheses:
-        return part.first not in _RESTRICTING
+        return part.first not in _RESTRICTING or part.first in _ABOUT
     if part.first == "which":
         return True
     if part.first != "and" or any(not later.in_parentheses and later.first != "and" for later in parts[number + 1 :]):
         return False
-    if not _is_clause(part):
-        return False
     before = parts[:number]
+    if not _is_clause(part, is_second=all(each.in_parentheses for each in before[1:])):
+        return False
     if any(item.key in _SHARED for item in before[-1].items):
         return False
     # A condition that the part may belong to: it stands further in than the first clause, or right before.
     leading = before[0].first in _CONDITIONS and len(before) > 1 and before[-1].first not in ("and", "or")
     inner = before[1:] if leading else before
-    return not any(item.key in _CONDITIONS for part in inner for item in part.items)
+    return not any(item.key in _CONDITIONS | _CLOSED_LISTS for part in inner for item in part.items)
 
 
-def _is_clause(part: Part) -> bool:
-    """Return whether a part has a verb of its own: the last item of a list is part of what the list says."""
+def _is_one_of(item: Item, words: frozenset[str]) -> bool:
+    return item.key in words or item.written.lower() in words
+
+
+def _is_clause(part: Part, *, is_second: bool) -> bool:
+    """Return whether a part has a verb of its own: the last item of a list is part of what the list says.
+
+    Where the sentence has one other part alone it is no list of three, and a word in the form of a verb will do.
+    """
+    if len(part.items) > 2 and part.items[1].key in _SUBJECT_PRONOUNS:
+        return True
     for item in part.items:
         if item.key in _VERBS or item.key == "that" or str(item.key).startswith("wh"):
             return item.key in _VERBS
-    return False
+    return is_second and any(_FINITE.search(item.written) for item in part.items[2:] if item.kind == "word")
 
 
 def orders_of(parts: Sequence[Part]) -> Iterator[list[Part]]:
@@ -170,7 +199,7 @@ def follows(claim: Sequence[Item], parts: Sequence[Part]) -> bool:
             if source.may_go:
                 todo.append((ours, theirs + 1 + len(source.items)))
             continue
-        if source is not None and light and (source.is_light or _joins(flat, theirs)):
+        if source is not None and light and (source.is_light or _joins(flat, theirs) or _is_apposed(flat, theirs)):
             todo.append((ours, theirs + 1))
         if wanted is None:
             continue
@@ -186,6 +215,12 @@ def _joins(flat: Sequence[Item | Part], at: int) -> bool:
     """Return whether an item is an "and" between two clauses, for which a full stop can stand."""
     item = flat[at]
     return isinstance(item, Item) and item.key == "and" and at > 1 and isinstance(flat[at - 1], Part)
+
+
+def _is_apposed(flat: Sequence[Item | Part], at: int) -> bool:
+    """Return whether an item is "function" in "the function open_store()", which needs no such word."""
+    item, after = flat[at], flat[at + 1] if at + 1 < len(flat) else None
+    return isinstance(after, Item) and after.kind == "identifier" and isinstance(item, Item) and item.key in NAMED_NOUNS
 
 
 def unvouched(claim: Sequence[Item], source: Sequence[Item]) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from smart_model_router_research.deep.edits import Part, orders_of, parts_of
+from smart_model_router_research.deep.edits import NAMED_NOUNS, Part, orders_of, parts_of
 from smart_model_router_research.deep.folding import fold
 from smart_model_router_research.deep.sentences import ITEM_MARK, Sentence
 from smart_model_router_research.deep.words import LIGHT, Item, read_items
@@ -16,13 +16,14 @@ from smart_model_router_research.deep.words import LIGHT, Item, read_items
 SYMMETRIC = ("border countries", "borders", "bordering countries", "land boundaries", "neighbours", "neighbors")
 """Labels of what two entities have in common: either can be read from the other's page."""
 
-_SUBJECTS = frozenset(
-    "option function method class module parameter argument variable command flag attribute property field directive "
-    "operator exception setting constant decorator keyword type object macro target hook".split()
-)
-"""Nouns that "This ..." stands with for what the heading names."""
 _DEFAULTS = frozenset("default defaults value".split())
 _NOTES = frozenset("note notes tip hint important info remark".split())
+_SECTIONS = frozenset(
+    "overview|summary|introduction|general|details|data|facts|key facts|specifications|technical data|"
+    "technical details|features|properties|about|geography|people and society|environment|government|economy|energy|communications|"
+    "transportation|military and security|transnational issues|history|description|information".split("|")
+)
+"""Headings that say what a section is about, and not which of several things."""
 _NOTHING_TURNS = (
     "wrong",
     "false",
@@ -116,7 +117,7 @@ def _labels(text: str, context: tuple[str, ...]) -> Iterator[str]:
     label, colon, value = text.partition(": ")
     if not colon or not context or not value.strip() or len(label) > 80:
         return
-    title, headings = context[0], context[1:]
+    title, headings = context[0], [heading for heading in context[1:] if heading.casefold() not in _SECTIONS]
     for item in _items_of(value.strip()):
         for name in (label, *(f"{heading}, {label}" for heading in headings[-1:])) if headings else (label,):
             if headings and name == label:
@@ -154,7 +155,7 @@ def _named(parts: list[Part], context: tuple[str, ...]) -> Iterator[list[Part]]:
     rest = parts[1:]
     for name in names:
         named = Item("identifier", name, name)
-        if determiner.key == "this" and noun in _SUBJECTS:
+        if determiner.key == "this" and noun in NAMED_NOUNS:
             for subject in ((named,), (behind[0], named), (named, behind[0])):
                 yield [Part((*subject, *behind[1:])), *rest]
         elif determiner.key == "the" and noun in _DEFAULTS:

@@ -31,6 +31,7 @@ _ABBREVIATIONS = frozenset(
     "e.g i.e etc vs cf approx ca no nos vol fig figs sec eq ref mr mrs ms dr prof st jr sr inc ltd co corp est al "
     "gen col lt sgt rev hon u.s u.k u.n a.m p.m p pp ch art jan feb mar apr jun jul aug sep sept oct nov dec".split()
 )
+_UNIT_LETTER = re.compile(r"\d[ \t]?[^\W\d_]$")
 _LAST_TOKEN = re.compile(r"[\w.]*$")
 
 
@@ -115,9 +116,11 @@ def split_sentences(text: str) -> list[str]:
 def _split(document: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     at = start
     for match in _END.finditer(document, start, end):
-        last = _LAST_TOKEN.search(document[max(at, match.start() - 12) : match.start()])
+        before = document[max(at, match.start() - 12) : match.start()]
+        last = _LAST_TOKEN.search(before)
         word = last[0].lower().strip(".") if last else ""
-        if match[0][0] == "." and (word in _ABBREVIATIONS or (len(word) == 1 and word.isalpha())):
+        is_initial = len(word) == 1 and word.isalpha() and not _UNIT_LETTER.search(before)
+        if match[0][0] == "." and (word in _ABBREVIATIONS or is_initial):
             continue
         yield at, match.end()
         at = match.end()
