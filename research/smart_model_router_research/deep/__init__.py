@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from smart_model_router_research.deep.comparing import ClaimComparison, compare_claims
     from smart_model_router_research.deep.consistency import ArtefactFault
     from smart_model_router_research.deep.contradictions import find_contradictions, settle
+    from smart_model_router_research.deep.dates import DateSignal, DocumentDates, date_of, date_of_text, date_of_value
     from smart_model_router_research.deep.examining import ClaimExaminer, examine_claims
     from smart_model_router_research.deep.html_page import as_html
     from smart_model_router_research.deep.inferences import InferenceError, Operation, infer, recompute
@@ -72,7 +73,9 @@ __all__ = [
     "Completeness",
     "Contradiction",
     "DateConfidence",
+    "DateSignal",
     "Delivery",
+    "DocumentDates",
     "InferenceError",
     "MetricsConfig",
     "Mode",
@@ -107,6 +110,9 @@ __all__ = [
     "check_claim",
     "compare_claims",
     "completeness",
+    "date_of",
+    "date_of_text",
+    "date_of_value",
     "delivery_of",
     "examine_claims",
     "files_of",
@@ -128,26 +134,89 @@ __all__ = [
 ]
 
 _HOMES = {
-    "smart_model_router_research.deep.checking": ("Support", "SupportStatus", "check_claim"),
+    "smart_model_router_research.deep.artefact_files": (
+        "files_of",
+        "run_of",
+    ),
+    "smart_model_router_research.deep.artefact_records": ("artefact_schemas",),
+    "smart_model_router_research.deep.artefacts": ("write_artefacts",),
+    "smart_model_router_research.deep.canonical_json": ("ArtefactError",),
+    "smart_model_router_research.deep.checking": (
+        "Support",
+        "SupportStatus",
+        "check_claim",
+    ),
+    "smart_model_router_research.deep.citation_completeness": (
+        "Completeness",
+        "Offender",
+        "completeness",
+        "mended",
+    ),
     "smart_model_router_research.deep.claims": (
         "CitedDocument",
-        "ResearchClaim",
         "ClaimGraph",
         "ClaimKind",
         "ClaimStatus",
         "Contradiction",
         "QuotedEvidence",
         "Relation",
-        "SubQuestion",
+        "ResearchClaim",
         "SourceTier",
+        "SubQuestion",
         "are_independent",
     ),
-    "smart_model_router_research.deep.comparing": ("ClaimComparison", "compare_claims"),
-    "smart_model_router_research.deep.contradictions": ("find_contradictions", "settle"),
-    "smart_model_router_research.deep.examining": ("ClaimExaminer", "examine_claims"),
-    "smart_model_router_research.deep.inferences": ("InferenceError", "Operation", "infer", "recompute"),
-    "smart_model_router_research.deep.metrics": ("MetricsConfig", "metrics_of"),
+    "smart_model_router_research.deep.comparing": (
+        "ClaimComparison",
+        "compare_claims",
+    ),
+    "smart_model_router_research.deep.consistency": ("ArtefactFault",),
+    "smart_model_router_research.deep.contradictions": (
+        "find_contradictions",
+        "settle",
+    ),
+    "smart_model_router_research.deep.dates": (
+        "DateSignal",
+        "DocumentDates",
+        "date_of",
+        "date_of_text",
+        "date_of_value",
+    ),
+    "smart_model_router_research.deep.examining": (
+        "ClaimExaminer",
+        "examine_claims",
+    ),
+    "smart_model_router_research.deep.html_page": ("as_html",),
+    "smart_model_router_research.deep.inferences": (
+        "InferenceError",
+        "Operation",
+        "infer",
+        "recompute",
+    ),
+    "smart_model_router_research.deep.markdown_page": ("as_markdown",),
+    "smart_model_router_research.deep.metrics": (
+        "MetricsConfig",
+        "metrics_of",
+    ),
+    "smart_model_router_research.deep.quality": (
+        "AuditConfig",
+        "audits_of",
+        "quality_of",
+    ),
     "smart_model_router_research.deep.repair": ("quotation",),
+    "smart_model_router_research.deep.report": (
+        "ReportPart",
+        "ReportSection",
+        "ReportSentence",
+        "ResearchReport",
+        "SentenceMark",
+        "report_of",
+    ),
+    "smart_model_router_research.deep.report_page": ("page_of_run",),
+    "smart_model_router_research.deep.research_run": (
+        "ResearchFacts",
+        "ResearchRound",
+        "ResearchRun",
+    ),
     "smart_model_router_research.deep.rounds": (
         "Delivery",
         "Mode",
@@ -158,26 +227,14 @@ _HOMES = {
         "next_round",
         "remediation",
     ),
-    "smart_model_router_research.deep.sources": ("DateConfidence", "SourceDate", "StoredDocument"),
-    "smart_model_router_research.deep.artefact_files": ("files_of", "run_of"),
-    "smart_model_router_research.deep.artefact_records": ("artefact_schemas",),
-    "smart_model_router_research.deep.artefacts": ("write_artefacts",),
-    "smart_model_router_research.deep.canonical_json": ("ArtefactError",),
-    "smart_model_router_research.deep.citation_completeness": ("Completeness", "Offender", "completeness", "mended"),
-    "smart_model_router_research.deep.consistency": ("ArtefactFault",),
-    "smart_model_router_research.deep.html_page": ("as_html",),
-    "smart_model_router_research.deep.markdown_page": ("as_markdown",),
-    "smart_model_router_research.deep.quality": ("AuditConfig", "audits_of", "quality_of"),
-    "smart_model_router_research.deep.report": (
-        "ReportPart",
-        "ReportSection",
-        "ReportSentence",
-        "ResearchReport",
-        "SentenceMark",
-        "report_of",
+    "smart_model_router_research.deep.sources": (
+        "DateConfidence",
+        "SourceDate",
+        "StoredDocument",
     ),
-    "smart_model_router_research.deep.report_page": ("page_of_run",),
-    "smart_model_router_research.deep.research_run": ("ResearchFacts", "ResearchRound", "ResearchRun"),
-    "smart_model_router_research.deep.verifying": ("VerifyResult", "verify"),
+    "smart_model_router_research.deep.verifying": (
+        "VerifyResult",
+        "verify",
+    ),
 }
 __getattr__, __dir__ = lazy_names(__name__, _HOMES, globals())
