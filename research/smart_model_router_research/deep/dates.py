@@ -224,7 +224,10 @@ _MODIFIED_METAS = (
     "article:modified_time og:updated_time og:modified_time datemodified dcterms.modified dc.date.modified "
     "date.updated last-updated lastmod last_modified revised updated_time"
 )
-_METAS: dict[str, str] = dict.fromkeys(_PUBLISHED_METAS.split(), PUBLISHED) | dict.fromkeys(_MODIFIED_METAS.split(), MODIFIED)
+_METAS: dict[str, str] = {
+    **dict.fromkeys(_PUBLISHED_METAS.split(), PUBLISHED),
+    **dict.fromkeys(_MODIFIED_METAS.split(), MODIFIED),
+}
 """The roles of names of `<meta>`, the more specific first; `datepublished` is an `itemprop`, too."""
 _META_ORDER: dict[str, int] = {name: place for place, name in enumerate(_METAS)}
 
