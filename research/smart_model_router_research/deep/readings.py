@@ -21,7 +21,8 @@ _NOTES = frozenset("note notes tip hint important info remark".split())
 _SECTIONS = frozenset(
     "overview|summary|introduction|general|details|data|facts|key facts|specifications|technical data|"
     "technical details|features|properties|about|geography|people and society|environment|government|economy|energy|"
-    "communications|transportation|military and security|transnational issues|history|description|information".split("|")
+    "communications|transportation|military and security|"
+    "transnational issues|history|description|information".split("|")
 )
 """Headings that say what a section is about, and not which of several things."""
 _NOTHING_TURNS = (
