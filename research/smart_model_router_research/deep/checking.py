@@ -6,7 +6,6 @@ It follows by licensed edits only (`edits.py`), from a whole sentence that the q
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -22,7 +21,8 @@ MAX_CLAIM_CHARACTERS = 2_000
 MAX_QUOTE_CHARACTERS = 4_000
 MAX_OCCURRENCES = 20
 """A quote that stands in a document more often is looked at so many times."""
-_REFUTING_HEADINGS = frozenset("myth misconception misconceptions myths fallacy fallacies hoax incorrect wrong".split())
+_POINTING = frozenset("it its this these those they them their he his she her such".split())
+"""A sentence that begins with one of these is about what the sentence before it is about."""
 
 
 class SupportStatus(StrEnum):
@@ -77,15 +77,20 @@ def check_claim(text: str, quote: str, document: str | FoldedText, context: str 
 def _check_at(
     span: tuple[int, int], claim: list[tuple[str, list[Item]]], document: str, headings: tuple[str, ...]
 ) -> Support:
-    if refuting := [heading for heading in headings if _REFUTING_HEADINGS & set(re.findall(r"\w+", heading.lower()))]:
-        return Support(SupportStatus.PARTIAL, (f"K4: the quote stands under {refuting[0]!r}",), span)
     window = sentences_at(document, *span)
     if not window:
         return Support(SupportStatus.PARTIAL, ("K3: no sentence ends near the quote",), span)
     reasons: list[str] = []
+    before: set[int] | None = None
     for sentence, items in claim:
-        if items and not any(_says(source, items, document, headings) for source in window):
+        if not items:
+            continue
+        found = {number for number, source in enumerate(window) if _says(source, items, document, headings)}
+        if before is not None and found and items[0].key in _POINTING and not {n + 1 for n in before} & found:
+            reasons.append(f"K4: {items[0].written!r} is about something else in the source")
+        elif not found:
             reasons.append(_why_not(sentence, items, window, document, headings))
+        before = found
     return Support(SupportStatus.PARTIAL if reasons else SupportStatus.SUPPORTED, tuple(reasons), span)
 
 

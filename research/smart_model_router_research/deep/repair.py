@@ -8,7 +8,7 @@ from itertools import islice
 
 from smart_model_router_research.deep.checking import MAX_OCCURRENCES, SupportStatus, check_claim
 from smart_model_router_research.deep.folding import FoldedText, fold
-from smart_model_router_research.deep.readings import header_above, row_readings, without_marks
+from smart_model_router_research.deep.readings import header_above, is_turning, row_readings, without_marks
 from smart_model_router_research.deep.sentences import Sentence, sentences_at
 from smart_model_router_research.deep.words import Item, read_items
 
@@ -38,7 +38,7 @@ def quotation(text: str, quote: str, document: FoldedText, context: str | Callab
         if not wanted & _telling(read_items(said)):
             continue
         path = context if isinstance(context, str) else context(span[0])
-        if path and not stands_alone(said):
+        if path and (not stands_alone(said) or any(is_turning(heading) for heading in path.split(" > "))):
             said = f"{fold(path)}: {said}"
         if check_claim(said, quote, document, context).status is SupportStatus.SUPPORTED:
             return said

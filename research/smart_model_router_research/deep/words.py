@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from smart_model_router_research.deep.quantities import SCALES, UNITS, Quantity, is_same, read_number
 
-LIGHT = frozenset("a an the of its that which this these those then also there so".split())
+LIGHT = frozenset("a an the of its that which then also there so".split())
 """Words that may come and go in English."""
 TURNING = frozenset(
     "not no never none nor neither cannot without only solely merely exclusively except excepting excluding "
