@@ -14,7 +14,7 @@ from itertools import islice
 from smart_model_router_research.deep.edits import follows, unvouched
 from smart_model_router_research.deep.folding import FoldedText, fold
 from smart_model_router_research.deep.readings import header_above, readings_of, row_readings
-from smart_model_router_research.deep.sentences import Sentence, sentences_at, split_sentences
+from smart_model_router_research.deep.sentences import MAX_CHARACTERS, Sentence, sentences_at, split_sentences
 from smart_model_router_research.deep.words import Item, read_items
 
 MAX_CLAIM_CHARACTERS = 2_000
@@ -85,7 +85,11 @@ def _check_at(
     for sentence, items in claim:
         if not items:
             continue
-        found = {number for number, source in enumerate(window) if _says(source, items, document, headings)}
+        found = {
+            number
+            for number, source in enumerate(window)
+            if _says(source, items, document, headings) and ('"' in sentence or not is_quoted(source, document))
+        }
         if before is not None and found and items[0].key in _POINTING and not {n + 1 for n in before} & found:
             reasons.append(f"K4: {items[0].written!r} is about something else in the source")
         elif not found:
@@ -101,10 +105,21 @@ def _says(source: Sentence, items: list[Item], document: str, headings: tuple[st
     return any(follows(items, parts) for parts in readings_of(source, header, headings))
 
 
+def is_quoted(sentence: Sentence, document: str) -> bool:
+    """Return whether a sentence stands in quotation marks as a whole, or in a longer quotation: others say it."""
+    text = fold(sentence.text).strip()
+    if text.startswith('"') and text.rstrip(".!,").endswith('"') and text.count('"') == 2:
+        return True
+    start = max(document.rfind("\n\n", 0, sentence.start) + 1, sentence.start - MAX_CHARACTERS, 0)
+    return fold(document[start : sentence.start]).count('"') % 2 == 1
+
+
 def _why_not(sentence: str, items: list[Item], window: list[Sentence], document: str, headings: tuple[str, ...]) -> str:
     rows = (text for w in window if w.is_row for text in row_readings(w, header_above(document, w)))
     texts = [*(text for w in window for text in (w.text, *w.lead_ins)), *rows, *headings]
     known = [item for text in texts for item in read_items(fold(text))]
+    if '"' not in sentence and any(is_quoted(w, document) for w in window):
+        return "K4: the source only quotes it"
     if missing := unvouched(items, known):
         kind = "K5" if all(item.kind in ("number", "date") for item in items if item.written in missing) else "K3"
         return f"{kind}: no word of the source vouches for {', '.join(map(repr, missing[:8]))}"

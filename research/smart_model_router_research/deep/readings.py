@@ -23,6 +23,11 @@ _TURNING_HEADINGS = frozenset(
     "planned proposed proposal proposals future upcoming rejected withdrawn cancelled canceled repealed superseded "
     "expired hypothetical fictional avoid anti-pattern anti-patterns antipatterns don't dont".split()
 )
+_REPORTING = frozenset(
+    "say says said claim claims claimed believe believes believed argue argues argued think thinks thought assert "
+    "asserts asserted suggest suggests suggested".split()
+)
+"""Verbs of what somebody says: the lines that they lead to are not the source's own words."""
 _NOTES = frozenset("note notes tip hint important info remark".split())
 _SECTIONS = frozenset(
     "overview|summary|introduction|general|details|data|facts|key facts|specifications|technical data|"
@@ -61,9 +66,10 @@ def readings_of(sentence: Sentence, header: list[str] | None, context: tuple[str
     )
     if sentence.is_row:
         for text in row_readings(sentence, header):
-            yield [*above, *led, *parts_of(read_items(text))]
+            row = parts_of(read_items(text), whole=True)
+            yield [*above, *led, *row]
             if not is_turned:
-                yield parts_of(read_items(text))
+                yield row
         return
     text = fold(without_marks(sentence.text))
     own = parts_of(read_items(text))
@@ -115,7 +121,7 @@ def without_marks(text: str) -> str:
 
 
 def _turns(item: Item) -> bool:
-    return item.turns or item.key in _NOTHING_TURNS
+    return item.turns or item.key in _NOTHING_TURNS or item.written.lower() in _REPORTING
 
 
 def row_readings(sentence: Sentence, header: list[str] | None) -> Iterator[str]:
