@@ -27,7 +27,7 @@ _REPORTING = frozenset(
     "say says said claim claims claimed believe believes believed argue argues argued think thinks thought assert "
     "asserts asserted suggest suggests suggested".split()
 )
-"""Verbs of what somebody says: the lines that they lead to are not the source's own words."""
+"""Verbs of reported speech: the lines that they lead to are not the source's own words."""
 _NOTES = frozenset("note notes tip hint important info remark".split())
 _SECTIONS = frozenset(
     "overview|summary|introduction|general|details|data|facts|key facts|specifications|technical data|"
