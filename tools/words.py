@@ -26,6 +26,9 @@ DOCUMENTS = (
 )
 DATA = {
     "benchmarks/search/collections.py",
+    "research/smart_model_router_research/deep/offline.py",
+    "research/smart_model_router_research/deep/questions.py",
+    "research/smart_model_router_research/deep/sentence_answers.py",
     "scoring/smart_model_router_scoring/retrieval/null_questions.py",
     "scoring/smart_model_router_scoring/retrieval/embedders.py",
     "tools/words.py",

@@ -29,22 +29,16 @@ if TYPE_CHECKING:
     from smart_model_router_research.deep.comparing import ClaimComparison, compare_claims
     from smart_model_router_research.deep.consistency import ArtefactFault
     from smart_model_router_research.deep.contradictions import find_contradictions, settle
-    from smart_model_router_research.deep.corpus_file import (
-        Corpus,
-        CorpusError,
-        load_corpus,
-        parse_corpus,
-        undeclared_corpus,
-    )
+    from smart_model_router_research.deep.corpus_search import CorpusFacts, CorpusSearch
     from smart_model_router_research.deep.dates import DateSignal, DocumentDates, date_of, date_of_text, date_of_value
-    from smart_model_router_research.deep.domains import host_of, registrable_domain
     from smart_model_router_research.deep.examining import ClaimExaminer, examine_claims
     from smart_model_router_research.deep.html_page import as_html
     from smart_model_router_research.deep.inferences import InferenceError, Operation, infer, recompute
     from smart_model_router_research.deep.markdown_page import as_markdown
     from smart_model_router_research.deep.metrics import MetricsConfig, metrics_of
-    from smart_model_router_research.deep.origins import with_origins
+    from smart_model_router_research.deep.offline import OfflineAnswer, answer_offline
     from smart_model_router_research.deep.quality import AuditConfig, audits_of, quality_of
+    from smart_model_router_research.deep.questions import plan_questions
     from smart_model_router_research.deep.repair import quotation
     from smart_model_router_research.deep.report import (
         ReportPart,
@@ -67,7 +61,6 @@ if TYPE_CHECKING:
         remediation,
     )
     from smart_model_router_research.deep.sources import DateConfidence, SourceDate, StoredDocument
-    from smart_model_router_research.deep.tiers import SourcePolicy, TierVerdict, lowered_tier, tier_of_source
     from smart_model_router_research.deep.verifying import VerifyResult, verify
 
 __all__ = [
@@ -82,8 +75,8 @@ __all__ = [
     "ClaimStatus",
     "Completeness",
     "Contradiction",
-    "Corpus",
-    "CorpusError",
+    "CorpusFacts",
+    "CorpusSearch",
     "DateConfidence",
     "DateSignal",
     "Delivery",
@@ -93,6 +86,7 @@ __all__ = [
     "Mode",
     "Next",
     "Offender",
+    "OfflineAnswer",
     "Operation",
     "QuotedEvidence",
     "Relation",
@@ -108,14 +102,13 @@ __all__ = [
     "RoundsConfig",
     "SentenceMark",
     "SourceDate",
-    "SourcePolicy",
     "SourceTier",
     "StoredDocument",
     "SubQuestion",
     "Support",
     "SupportStatus",
-    "TierVerdict",
     "VerifyResult",
+    "answer_offline",
     "are_independent",
     "artefact_schemas",
     "as_html",
@@ -131,27 +124,20 @@ __all__ = [
     "examine_claims",
     "files_of",
     "find_contradictions",
-    "host_of",
     "infer",
-    "load_corpus",
-    "lowered_tier",
     "mended",
     "metrics_of",
     "next_round",
     "page_of_run",
-    "parse_corpus",
+    "plan_questions",
     "quality_of",
     "quotation",
     "recompute",
-    "registrable_domain",
     "remediation",
     "report_of",
     "run_of",
     "settle",
-    "tier_of_source",
-    "undeclared_corpus",
     "verify",
-    "with_origins",
     "write_artefacts",
 ]
 
@@ -196,13 +182,6 @@ _HOMES = {
         "find_contradictions",
         "settle",
     ),
-    "smart_model_router_research.deep.corpus_file": (
-        "Corpus",
-        "CorpusError",
-        "load_corpus",
-        "parse_corpus",
-        "undeclared_corpus",
-    ),
     "smart_model_router_research.deep.dates": (
         "DateSignal",
         "DocumentDates",
@@ -210,7 +189,6 @@ _HOMES = {
         "date_of_text",
         "date_of_value",
     ),
-    "smart_model_router_research.deep.domains": ("host_of", "registrable_domain"),
     "smart_model_router_research.deep.examining": (
         "ClaimExaminer",
         "examine_claims",
@@ -227,7 +205,6 @@ _HOMES = {
         "MetricsConfig",
         "metrics_of",
     ),
-    "smart_model_router_research.deep.origins": ("with_origins",),
     "smart_model_router_research.deep.quality": (
         "AuditConfig",
         "audits_of",
@@ -263,10 +240,12 @@ _HOMES = {
         "SourceDate",
         "StoredDocument",
     ),
-    "smart_model_router_research.deep.tiers": ("SourcePolicy", "TierVerdict", "lowered_tier", "tier_of_source"),
     "smart_model_router_research.deep.verifying": (
         "VerifyResult",
         "verify",
     ),
+    "smart_model_router_research.deep.corpus_search": ("CorpusFacts", "CorpusSearch"),
+    "smart_model_router_research.deep.offline": ("OfflineAnswer", "answer_offline"),
+    "smart_model_router_research.deep.questions": ("plan_questions",),
 }
 __getattr__, __dir__ = lazy_names(__name__, _HOMES, globals())

@@ -1,0 +1,52 @@
+"""The documents that answers are looked for in, and the answers that are found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from smart_model_router_research.deep.matching import stems_of
+from smart_model_router_research.deep.sources import StoredDocument
+from smart_model_router_research.deep.statements import Statement, statements_of
+
+
+@dataclass(frozen=True)
+class ReadDocument:
+    """A stored document with what is read from it once."""
+
+    stored: StoredDocument
+    path: str = ""
+
+    @cached_property
+    def statements(self) -> list[Statement]:
+        """The statements of the document."""
+        return statements_of(self.stored.text)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The ways in which the whole document is named: its title, and its file without suffixes."""
+        stem = self.path.rpartition("/")[2].split(".")[0]
+        return tuple(dict.fromkeys(name for name in (self.stored.title, stem) if name))
+
+    @cached_property
+    def stems(self) -> frozenset[str]:
+        """The stems of its names, and of the folders it is in."""
+        return stems_of(" ".join((*self.names, self.path.replace("/", " "))))
+
+
+@dataclass(frozen=True, kw_only=True)
+class FoundAnswer:
+    """A value that a statement gives for what a question asks. `item` is the part of the statement that says it."""
+
+    document: ReadDocument = field(repr=False)
+    statement: Statement
+    value: str
+    score: float
+    entity: str = ""
+    attribute: str = ""
+    other: str = ""
+    """The second entity, which the item names."""
+    unit: str = ""
+    item: str = ""
+    is_entity: bool = False
+    """The value is the thing that the statement is about, and not what it says of it."""

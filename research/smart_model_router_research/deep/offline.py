@@ -1,0 +1,322 @@
+"""A question answered from corpora without a model: searched, read, joined where it takes two steps, or not found."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from smart_model_router_research.deep.analysts import ClaimDrafter, analyse, answers_of, standing
+from smart_model_router_research.deep.claims import ResearchClaim, SubQuestion
+from smart_model_router_research.deep.corpus_search import HITS, CorpusSearch
+from smart_model_router_research.deep.found_answers import FoundAnswer, ReadDocument
+from smart_model_router_research.deep.inferences import InferenceError, Operation, infer
+from smart_model_router_research.deep.matching import WORD
+from smart_model_router_research.deep.questions import (
+    GAP,
+    MEASURES,
+    QuestionPattern,
+    Wanted,
+    plan_questions,
+    read_question,
+)
+from smart_model_router_research.deep.sources import StoredDocument
+from smart_model_router_research.deep.values import items_of, numbers_in
+
+MANY_HITS = 40
+"""Passages that are looked at where an entity has to be found by what is said of it."""
+MAX_MEMBERS = 60
+"""Things that are compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class OfflineAnswer:
+    """An answer of corpora to a topic: questions, draft claims, the documents they cite, and what was not found.
+
+    `answers` are, for each question that is answered, the ids of the claims that answer it, the newest first; other
+    claims are premises, or superseded.
+    """
+
+    questions: tuple[SubQuestion, ...]
+    claims: tuple[ResearchClaim, ...]
+    answers: dict[str, tuple[str, ...]]
+    documents: tuple[StoredDocument, ...]
+
+    @property
+    def not_found(self) -> tuple[str, ...]:
+        """The ids of questions that these sources do not answer."""
+        return tuple(question.id for question in self.questions if question.id not in self.answers)
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """The values of the claims that answer, in the order of the questions."""
+        known = {claim.id: claim for claim in self.claims}
+        return tuple(known[each].value for ids in self.answers.values() for each in ids)
+
+
+async def answer_offline(topic: str, corpora: Sequence[CorpusSearch]) -> OfflineAnswer:
+    """Return what corpora say to a topic. Raises ValueError for a blank topic, IndexNotReady without an index."""
+    questions = plan_questions(topic)
+    session = _Session(corpora)
+    answers: dict[str, tuple[str, ...]] = {}
+    for question in questions:
+        session.question = question
+        found = standing(await session.answer(read_question(question.text)))
+        if found:
+            answers[question.id] = tuple(claim.id for claim in found)
+    cited = {evidence.doc_id for claim in session.claims for evidence in claim.evidence}
+    documents = tuple(document for key, document in session.documents.items() if key in cited)
+    return OfflineAnswer(tuple(questions), tuple(session.claims), answers, documents)
+
+
+class _Session:
+    """The claims and documents of one topic."""
+
+    def __init__(self, corpora: Sequence[CorpusSearch]) -> None:
+        self._corpora = corpora
+        self._drafter = ClaimDrafter()
+        self.claims: list[ResearchClaim] = []
+        self.documents: dict[str, StoredDocument] = {}
+        self.question = SubQuestion(id="", text="")
+
+    async def answer(self, pattern: QuestionPattern) -> list[ResearchClaim]:
+        """Return the claims that answer a question; none where the corpora do not."""
+        if pattern.clause and pattern.superlative is None:
+            return await self._joined(pattern)
+        if pattern.rivals:
+            return await self._compared(pattern)
+        if pattern.superlative is not None and (found := await self._extreme(pattern)):
+            return found
+        if pattern.superlative is None or pattern.entities:
+            return await self._direct(pattern) or await self._counted(pattern)
+        return []
+
+    async def _read(self, text: str, most: int = HITS) -> list[ReadDocument]:
+        found = [document for corpus in self._corpora for document in await corpus.search(text, most)]
+        self.documents |= {one.stored.id: one.stored for one in found}
+        return found
+
+    def _kept(self, claims: Sequence[ResearchClaim]) -> list[ResearchClaim]:
+        self.claims += claims
+        return list(claims)
+
+    def _drafted(self, found: FoundAnswer, pattern: QuestionPattern) -> ResearchClaim | None:
+        claim = self._drafter.draft(found, self.question, pattern.wanted)
+        if claim is not None:
+            self.claims.append(claim)
+        return claim
+
+    async def _direct(self, pattern: QuestionPattern) -> list[ResearchClaim]:
+        read = await self._read(pattern.text)
+        return self._kept(analyse(self.question, pattern, read, self._drafter).claims)
+
+    def _inferred(self, operation: Operation, premises: Sequence[ResearchClaim], scope: str) -> list[ResearchClaim]:
+        try:
+            claim = infer(operation, premises, scope, claim_id=self._drafter.next_id(), question_id=self.question.id)
+        except InferenceError:
+            return []
+        newest = max((premise.as_of for premise in premises), default="")
+        return self._kept([replace(claim, as_of=newest)])
+
+    # -------------------------------------------------------------------------------------------- two steps
+
+    async def _joined(self, pattern: QuestionPattern) -> list[ResearchClaim]:
+        """Find the entity that a clause describes, ask the rest of the question of it, and join both claims."""
+        first = await self._described(pattern.clause)
+        if first is None:
+            return []
+        outer = read_question(pattern.outer.replace(GAP, first.entity))
+        found: list[ResearchClaim] = []
+        for second in standing(await self.answer(outer)):
+            scope = f"{pattern.clause} in these sources"
+            found += self._inferred(Operation.JOIN, [first, second], scope)
+        return found
+
+    async def _described(self, clause: str) -> ResearchClaim | None:
+        """Return a claim about the one entity that a clause describes; None for none, and for several."""
+        pattern = replace(read_question(f"which thing {clause}"), wanted=Wanted.FACT)
+        read = await self._read(clause, MANY_HITS)
+        found = [answer for document in read for answer in answers_of(document, pattern) if answer.is_entity]
+        best = max((answer.score for answer in found), default=0.0)
+        found = [answer for answer in found if best - answer.score < 0.5]
+        if len({answer.entity.casefold() for answer in found}) != 1:
+            return None
+        for answer in found:
+            value = answer.statement.value or answer.value
+            if (claim := self._drafted(replace(answer, value=value, is_entity=False), pattern)) is not None:
+                return claim
+        return None
+
+    # -------------------------------------------------------------------------------------------- extremes, counts
+
+    async def _extreme(self, pattern: QuestionPattern) -> list[ResearchClaim]:
+        """Compare the items of a list, or one attribute of all things of a set."""
+        word = pattern.superlative
+        assert word is not None  # noqa: S101 - `answer` asks for those that have one
+        operation = Operation(word)
+        plain = _without_superlative(pattern)
+        members, measure = _set_and_measure(pattern)
+        if members:
+            listed = await self._members(members)
+            return await self._measured(operation, measure, listed, members) if listed else []
+        for found in await self._lists(plain):
+            claims = self._items_with_numbers(found, plain)
+            if len(claims) > 1 and (
+                inferred := self._inferred(operation, claims, f"{found.attribute} of {found.entity} in these sources")
+            ):
+                return inferred
+        return []
+
+    async def _lists(self, pattern: QuestionPattern) -> list[FoundAnswer]:
+        """Return the values with several items of the label that a question names."""
+        wanted = replace(pattern, wanted=Wanted.LIST, text=f"which {pattern.text}")
+        read = await self._read(pattern.text)
+        found = [
+            a
+            for document in read
+            for a in answers_of(document, wanted)
+            if len(items_of(a.statement.value)) > 1 and a.statement.label
+        ]
+        newest = sorted(best_of_each(found), key=lambda answer: -answer.score)
+        return newest[:2]
+
+    def _items_with_numbers(self, found: FoundAnswer, pattern: QuestionPattern) -> list[ResearchClaim]:
+        claims = []
+        for item in items_of(found.statement.value)[:MAX_MEMBERS]:
+            name, number = _name_and_number(item)
+            if not name or not number:
+                return []
+            one = replace(found, value=number, item=item, other=name, unit="")
+            if (claim := self._drafted(one, replace(pattern, wanted=Wanted.NUMBER))) is None:
+                return []
+            claims.append(claim)
+        return claims
+
+    async def _members(self, described: str) -> list[str]:
+        """Return the names of a set that a clause describes, "border Latvia"."""
+        pattern = read_question(f"Which {described}")
+        for found in await self._lists(pattern):
+            names = [_name_and_number(item)[0] for item in items_of(found.statement.value)]
+            if all(names):
+                return names[:MAX_MEMBERS]
+        return []
+
+    async def _measured(
+        self, operation: Operation, measure: str, members: Sequence[str], described: str
+    ) -> list[ResearchClaim]:
+        """Compare one attribute of things that are named; nothing where it is not known of each."""
+        claims = []
+        for name in members:
+            found = standing(await self.answer(read_question(f"What is the {measure} of {name}?")))
+            if not found:
+                return []
+            claims.append(found[0])
+        shared = {claim.attribute.casefold() for claim in claims}
+        return self._inferred(operation, claims, f"{described} in these sources") if len(shared) == 1 else []
+
+    async def _compared(self, pattern: QuestionPattern) -> list[ResearchClaim]:
+        """Ask one attribute of both things that are compared, and compare."""
+        measure = _compared_measure(pattern)
+        if not measure:
+            return []
+        lower = pattern.text.lower()
+        operation = Operation.LARGEST
+        if "difference" in lower or re.search(r"\bhow much (?:more|less|larger|longer|higher)\b", lower):
+            operation = Operation.DIFFERENCE
+        elif re.search(r"\b(?:smaller|shorter|lower|fewer|less|lighter|younger|slower)\b", lower):
+            operation = Operation.SMALLEST
+        elif re.search(r"\b(?:earlier|older|first|before)\b", lower):
+            operation = Operation.EARLIEST
+        elif re.search(r"\b(?:later|newer|last|after)\b", lower):
+            operation = Operation.LATEST
+        return await self._measured(operation, measure, pattern.rivals, " and ".join(pattern.rivals))
+
+    async def _counted(self, pattern: QuestionPattern) -> list[ResearchClaim]:
+        """Count the items of the list that "how many" asks for."""
+        if pattern.wanted is not Wanted.NUMBER or not pattern.text.lower().startswith("how many"):
+            return []
+        for found in await self._lists(pattern):
+            claims = []
+            for item in items_of(found.statement.value)[:MAX_MEMBERS]:
+                name = _name_and_number(item)[0] or item
+                if (
+                    claim := self._drafted(replace(found, value=item, item=item, other=name, unit=""), pattern)
+                ) is None:
+                    break
+                claims.append(claim)
+            else:
+                return self._inferred(Operation.COUNT, claims, f"{found.attribute} of {found.entity} in these sources")
+        return []
+
+
+def best_of_each(found: Sequence[FoundAnswer]) -> list[FoundAnswer]:
+    """Return the best answer of each document that is about as good as the best of all."""
+    best = max((answer.score for answer in found), default=0.0)
+    kept: dict[str, FoundAnswer] = {}
+    for answer in sorted(found, key=lambda answer: -answer.score):
+        if best - answer.score < 0.3:
+            kept.setdefault(answer.document.stored.id, answer)
+    return list(kept.values())
+
+
+def _name_and_number(item: str) -> tuple[str, str]:
+    """Return the name and the number of an item of a list: "Syria 899 km", "899 km (Syria)"."""
+    plain = re.sub(r"\([^()]*\)", " ", item)
+    number = next(numbers_in(plain), None)
+    if number is None:
+        return " ".join(plain.split()), ""
+    name = " ".join((plain[: number.start] or plain[number.end :]).split()).strip(" :-,\u2013")
+    return name, number.text
+
+
+def _without_superlative(pattern: QuestionPattern) -> QuestionPattern:
+    """Return the question for what the extreme is of: "the longest border" without "longest"."""
+    word = next((w for w in WORD.findall(pattern.text.lower()) if w == pattern.measure), "")
+    text = re.sub(rf"\b(?:the |its |their )?{word}\b", "", pattern.text, flags=re.IGNORECASE)
+    return replace(read_question(text), superlative=None)
+
+
+_SET = re.compile(
+    r"(?:which|what) (?:one )?of (?P<set>.+?) (?:is|are|was|has|have|had) (?:the )?(?P<word>\w+)(?: (?P<what>.*))?$|"
+    r"(?:which|what) (?P<noun>[a-z-]+) (?:that|which) (?P<clause>.+?) (?:is|are|has"
+    r"|have) (?:the )?(?P<word2>\w+)(?: (?P<what2>.*))?$",
+    re.IGNORECASE,
+)
+
+
+def _set_and_measure(pattern: QuestionPattern) -> tuple[str, str]:
+    """Return set and measure of "Which of SET is the largest by MEASURE"; blank ones where no set is described."""
+    match = _SET.match(pattern.text)
+    if match is None:
+        return "", ""
+    described = match["set"] or f"{match['noun']} {match['clause']}"
+    described = re.sub(r"^(?:the |all )", "", described)
+    described = re.sub(r"^([\w-]+) (?:that|which|who) ", r"\1 ", described)
+    what = (match["what"] or match["what2"] or "").strip()
+    measure = re.sub(r"^(?:by|in terms of|in|measured by|of all by) (?:its |the |their )?", "", what)
+    return described, measure or MEASURES.get(pattern.measure, "area")
+
+
+_MEASURE = re.compile(
+    r"\b(?:by|in terms of|difference (?:in|between the)|compare the|more|fewer|less|larger|higher|longer|bigger|smaller"
+    r"|lower|greater)\s+([a-z][a-z ]+?)(?:\s+(?:of|than|between|is|and|or|,)|\s*$|\s{2,}|,)"
+)
+_MEASURED_BY = {
+    **dict.fromkeys(("larger", "bigger", "smaller"), "area"),
+    **dict.fromkeys(("longer", "shorter"), "length"),
+    **dict.fromkeys(("higher", "taller"), "height"),
+    **dict.fromkeys(("older", "younger"), "age"),
+    "deeper": "depth",
+    "heavier": "mass",
+}
+
+
+def _compared_measure(pattern: QuestionPattern) -> str:
+    """Return the attribute that two things are compared by."""
+    text = pattern.text
+    for name in pattern.rivals:
+        text = text.replace(name, " ")
+    explicit = _MEASURE.search(text)
+    if explicit and explicit[1] not in ("than", "or", "of"):
+        return explicit[1].strip()
+    return next((_MEASURED_BY[word] for word in WORD.findall(text.lower()) if word in _MEASURED_BY), "")

@@ -1,0 +1,178 @@
+"""Answers from sentences: what is said to be the thing asked for, or the value of its kind that stands nearest."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+from smart_model_router_research.deep.found_answers import FoundAnswer, ReadDocument
+from smart_model_router_research.deep.matching import any_in, stems_of
+from smart_model_router_research.deep.naming import bare, head_of, is_head, is_named_in
+from smart_model_router_research.deep.questions import QuestionPattern, Wanted
+from smart_model_router_research.deep.statements import Statement
+from smart_model_router_research.deep.typed_values import default_in, fits_question, nearest_value
+from smart_model_router_research.deep.values import FoundValue, dates_in, numbers_in, persons_in
+from smart_model_router_research.deep.vouching import POINTS, Vouching, asked_stems, entity_of
+
+LEAST_OPEN_COVERAGE = 0.85
+"""The share of the words of a question that a sentence which is an answer as a whole has to vouch for."""
+LEAST_YES_NO_COVERAGE = 0.95
+MAX_SENTENCE = 1_000
+
+
+class _Said(NamedTuple):
+    """The value that a sentence gives, and how much more or less that is worth than a value of the kind asked for."""
+
+    value: str
+    bonus: float = 0.0
+    unit: str = ""
+    is_entity: bool = False
+
+
+def answer_by_sentence(
+    statement: Statement, pattern: QuestionPattern, document: ReadDocument, match: Vouching
+) -> FoundAnswer | None:
+    """Return the answer in a sentence: the value of the kind asked for, nearest to the words of the question."""
+    if statement.text.rstrip().endswith(("?", ":")) or len(statement.text) > MAX_SENTENCE:
+        return None
+    said = _said(statement, pattern, document, match)
+    if said is None:
+        return None
+    density = len(match.hits) / max(4, len(statement.text.split()))
+    return FoundAnswer(
+        document=document,
+        statement=statement,
+        value=said.value,
+        unit=said.unit,
+        score=2 * match.coverage + match.nearness + said.bonus + density,
+        entity=said.value if said.is_entity else entity_of(statement, pattern, document),
+        attribute=_attribute(pattern),
+        is_entity=said.is_entity,
+    )
+
+
+def _said(statement: Statement, pattern: QuestionPattern, document: ReadDocument, match: Vouching) -> _Said | None:
+    text, wanted = statement.text, pattern.wanted
+    if wanted in (Wanted.FACT, Wanted.NUMBER) and any(term.stem == "default" for term in pattern.terms):
+        default = default_in(text)
+        if default is None or (wanted is Wanted.NUMBER and not next(numbers_in(default.text, words=True), None)):
+            return None
+        return _Said(default.text, 0.4)
+    if wanted in _FINDERS:
+        fitting = [value for value in _FINDERS[wanted](text, pattern) if _may_answer(value, pattern)]
+        value = nearest_value(fitting, text, pattern) if match.hits else None
+        return _Said(value.text, unit=value.unit) if value is not None else None
+    if wanted is Wanted.YES_NO:
+        if match.coverage < LEAST_YES_NO_COVERAGE or not match.hits:
+            return None
+        return _Said("no" if _DENIES.search(text) else "yes")
+    return _stated(statement, pattern, document, match)
+
+
+def _stated(statement: Statement, pattern: QuestionPattern, document: ReadDocument, match: Vouching) -> _Said | None:
+    """Return what a sentence says of the thing asked for, the thing that it says it of, or the sentence as a whole."""
+    text, wanted = statement.text, pattern.wanted
+    head = statement.scope[-1] if statement.scope else ""
+    if wanted is not Wanted.OPEN and (said := _copula(text, pattern, match)) is not None:
+        return _Said(said, 0.3)
+    is_open = match.coverage >= LEAST_OPEN_COVERAGE
+    if wanted is Wanted.FACT and pattern.asked_noun and head and is_open and not match.is_about:
+        name = head_of(head)
+        if name and _is_identifier(name) and not stems_of(name) <= asked_stems(pattern):
+            return _Said(name, 0.1, is_entity=True)
+    if is_open and len(match.hits) + len(pattern.entities) >= (2 if wanted is Wanted.DEFINITION else 3):
+        return _Said(" ".join(text.split()), -0.3)
+    if wanted is Wanted.DEFINITION and pattern.entities and head and is_head(pattern.entities[0], head, document.names):
+        return _Said(" ".join(text.split()), -0.2)
+    return None
+
+
+_DENIES = re.compile(r"\b(?:not|no|never|cannot|can't|isn't|doesn't|won't|aren't|without)\b", re.IGNORECASE)
+
+
+def _attribute(pattern: QuestionPattern) -> str:
+    return " ".join(term.stem for term in pattern.terms)
+
+
+def _is_identifier(word: str) -> bool:
+    return bool(re.search(r"[_.()-]|[a-z][A-Z]|\d", word)) or word.islower()
+
+
+def _numbers(text: str, pattern: QuestionPattern) -> Iterator[FoundValue]:
+    counts = pattern.text.lower().startswith("how many")
+    for number in numbers_in(text, words=counts):
+        if not fits_question(number, pattern) or re.fullmatch(r"(?:1[5-9]|20)\d\d", number.text):
+            continue
+        behind = stems_of(text[number.end : number.end + 50].split(".", maxsplit=1)[0])
+        noun = [term for term in pattern.terms if term.stem in stems_of(pattern.asked_noun)]
+        if counts and noun and not any_in(noun[0].others, behind):
+            continue
+        yield number
+
+
+_FINDERS: Mapping[Wanted, Callable[[str, QuestionPattern], Iterator[FoundValue]]] = {
+    Wanted.NUMBER: _numbers,
+    Wanted.DATE: lambda text, _pattern: dates_in(text),
+    Wanted.PERSON: lambda text, _pattern: persons_in(text),
+}
+
+
+def _may_answer(value: FoundValue, pattern: QuestionPattern) -> bool:
+    """Return whether a value is not a part of the question itself."""
+    return value.text not in pattern.numbers and not any(
+        value.text in entity or entity in value.text for entity in pattern.entities
+    )
+
+
+_COPULA = re.compile(
+    r"\s(?:is|are|was|were|means|equals|=|stands for|refers to|consists of|includes?|comprises?)\s(?:also "
+    r"|called |known as |named |either |usually |currently )?",
+    re.IGNORECASE,
+)
+
+
+_CLAUSE_END = re.compile(
+    r"[;:]\s|,\s(?:which|who|where|and (?:is|are|was|it|has|the)|but|while|although|so|because|with)\b|\.(?:\s"
+    r"|$)|\s\u2014\s|\s--\s|\s\("
+)
+
+
+_DENIED = re.compile(r"(?:not|no|never|only)\b", re.IGNORECASE)
+
+
+def _copula(text: str, pattern: QuestionPattern, match: Vouching) -> str | None:
+    """Return what a sentence says that the thing asked for is: "The capital of X is Y", "Y is the capital of X"."""
+    wanted = [term for term in pattern.terms if term.weight >= 0.6]
+    flat = " ".join(text.split())
+    for cut in list(_COPULA.finditer(flat))[:3]:
+        left, right = flat[: cut.start()], flat[cut.end() :]
+        if len(left.split()) > 25 or _DENIED.match(right):
+            continue
+        left_stems = stems_of(left)
+        in_left = [term for term in wanted if any_in(term.others, left_stems)]
+        entity_left = all(is_named_in(entity, left) for entity in pattern.entities) or match.is_about
+        end = _CLAUSE_END.search(right)
+        said = right[: end.start()] if end else right
+        if in_left and len(in_left) == len(wanted) and entity_left:
+            return said.strip(' .,"`*') or None
+        if not wanted and pattern.entities and any(_leads(entity, left) for entity in pattern.entities):
+            return said.strip(" .,") or None
+        right_stems = stems_of(said)
+        in_right = [term for term in wanted if any_in(term.others, right_stems)]
+        if (
+            wanted
+            and len(in_right) == len(wanted)
+            and not in_left
+            and len(left.split()) <= 8
+            and not POINTS.match(left)
+        ):
+            entity_right = all(is_named_in(entity, right) for entity in pattern.entities) or match.is_about
+            if entity_right:
+                return left.strip(' .,"`*') or None
+    return None
+
+
+def _leads(entity: str, left: str) -> bool:
+    """Return whether the subject of a sentence is the entity itself."""
+    return bare(left).casefold().removeprefix("the ").removeprefix("a ").removeprefix("an ") == entity.casefold()

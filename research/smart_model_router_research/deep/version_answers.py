@@ -1,0 +1,112 @@
+"""Answers to "in which version": from notes on versions, headings of changelogs, and sentences."""
+
+from __future__ import annotations
+
+import re
+
+from smart_model_router_research.deep.found_answers import FoundAnswer, ReadDocument
+from smart_model_router_research.deep.labelled_answers import answer_by_label, answer_by_row
+from smart_model_router_research.deep.matching import any_in, stems_of
+from smart_model_router_research.deep.naming import is_head, is_named_in
+from smart_model_router_research.deep.questions import QuestionPattern
+from smart_model_router_research.deep.sentence_answers import LEAST_OPEN_COVERAGE
+from smart_model_router_research.deep.statements import Statement, StatementKind
+from smart_model_router_research.deep.typed_values import nearest_value
+from smart_model_router_research.deep.values import versions_in
+from smart_model_router_research.deep.vouching import Vouching, entity_of
+
+_VERBS = {
+    "added": stems_of("added new introduced available appeared since add introduce appear"),
+    "changed": stems_of("changed change altered modified"),
+    "deprecated": stems_of("deprecated deprecate obsolete"),
+    "removed": stems_of("removed remove dropped deleted"),
+}
+
+
+def _verb_of(pattern: QuestionPattern) -> str:
+    stems = {term.stem for term in pattern.terms}
+    return next((verb for verb, words in reversed(_VERBS.items()) if words & stems), "")
+
+
+def answer_by_version(
+    statement: Statement, pattern: QuestionPattern, document: ReadDocument, match: Vouching, topics: frozenset[str]
+) -> FoundAnswer | None:
+    """Return the version of a note, of a heading of a changelog, or of a sentence."""
+    verb = _verb_of(pattern)
+    entity = entity_of(statement, pattern, document)
+    score = 2 * match.coverage + match.nearness
+    if statement.kind is StatementKind.VERSION:
+        return _of_note(statement, pattern, document, match, topics)
+    is_labelled = statement.kind is StatementKind.LABELLED
+    labelled = answer_by_label(statement, pattern, document, match) if is_labelled else None
+    heading = next((found for words in reversed(statement.scope) if (found := _RELEASE.match(words))), None)
+    if heading is not None and match.coverage >= LEAST_OPEN_COVERAGE:
+        value, attribute = heading[1], f"{verb or 'changed'} in version"
+    elif labelled is not None:
+        return labelled
+    elif statement.kind is StatementKind.ROW:
+        return answer_by_row(statement, pattern, document, match)
+    else:
+        text = statement.text
+        known = [version for version in versions_in(text) if _IS_VERSION.search(text[: version.start][-30:])]
+        nearest = nearest_value(known, text, pattern) if verb or match.hits else None
+        if nearest is None or match.coverage < LEAST_OPEN_COVERAGE:
+            return None
+        value, attribute, score = nearest.text, f"{verb or 'said'} in version", score - 0.2
+    return FoundAnswer(
+        document=document, statement=statement, value=value, score=score, entity=entity, attribute=attribute
+    )
+
+
+def _of_note(
+    statement: Statement, pattern: QuestionPattern, document: ReadDocument, match: Vouching, topics: frozenset[str]
+) -> FoundAnswer | None:
+    """Return the version of a note: one that says what the question says, or one on the thing itself."""
+    verb = _verb_of(pattern)
+    said = {"new": "added", "introduced": "added", "available": "added"}.get(statement.label, statement.label)
+    above = (*document.names, *statement.scope)
+    inside = [entity for entity in pattern.entities if is_named_in(entity, statement.text)]
+    owned = [each for each in pattern.entities if any(is_head(each, head, above) for head in above)]
+    if any(each not in inside and each not in owned and each.casefold() not in topics for each in pattern.entities):
+        return None
+    words = stems_of(statement.text)
+    verbs = frozenset().union(*_VERBS.values())
+    telling = [term for term in pattern.terms if term.weight >= 0.6 and term.stem not in verbs]
+    is_told = bool(inside) or any(any_in(term.others, words) for term in telling)
+    if is_told:
+        if verb and said != verb and not words & _VERBS[verb]:
+            return None
+    elif not _is_on(statement, pattern, document) or telling or (verb or "added") != said:
+        return None
+    note = set(re.findall(r"\w+", statement.text.partition(statement.value)[2].lower()))
+    asked = set(re.findall(r"\w+", pattern.text.lower()))
+    alike = len(note & asked) / len(note | asked) if note else 0.0
+    score = 2 * match.coverage + match.nearness + (0.5 if said == verb else 0)
+    score += 2 * alike if is_told else -0.3 * bool(note)
+    if not inside and statement.scope and any(is_head(each, statement.scope[-1], above) for each in pattern.entities):
+        score += 0.5
+    return FoundAnswer(
+        document=document,
+        statement=statement,
+        value=statement.value,
+        score=score,
+        entity=entity_of(statement, pattern, document),
+        attribute=f"{said} in version" + (f": {' '.join(sorted(inside))}" if inside else ""),
+    )
+
+
+def _is_on(statement: Statement, pattern: QuestionPattern, document: ReadDocument) -> bool:
+    """Return whether a note stands right under what the question names, and not under a part of it."""
+    heads = statement.scope[-1:] or document.names[:1]
+    above = (*document.names, *statement.scope)
+    return not pattern.entities or any(is_head(each, head, above) for each in pattern.entities for head in heads)
+
+
+_IS_VERSION = re.compile(
+    r"\b(?:versions?|releases?|since|as of|v|python)\W*(?:[\w.]+\W+){0,2}$|\b[A-Z][\w+#]+ $", re.IGNORECASE
+)
+
+
+_RELEASE = re.compile(
+    r"(?:[\w.-]+ )?(?:version |release |v)?\[?(\d+(?:\.\d+)+[\w.-]*)\]?(?:\s|$|[(\u2013-])", re.IGNORECASE
+)
