@@ -1,6 +1,6 @@
 """Pages made by hand after kinds that the web is full of, with the days on which they were published and modified.
 
-Every page was retrieved on AS_OF. The true days were written first; the page says them, or not, as its kind does.
+Every page was retrieved on AS_OF. Pages and days were written by the author of the rules, before the rules met them.
 """
 
 from __future__ import annotations

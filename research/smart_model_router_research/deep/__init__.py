@@ -29,16 +29,33 @@ if TYPE_CHECKING:
     from smart_model_router_research.deep.comparing import ClaimComparison, compare_claims
     from smart_model_router_research.deep.consistency import ArtefactFault
     from smart_model_router_research.deep.contradictions import find_contradictions, settle
+    from smart_model_router_research.deep.corpus_file import (
+        Corpus,
+        CorpusError,
+        load_corpus,
+        parse_corpus,
+        undeclared_corpus,
+    )
     from smart_model_router_research.deep.corpus_search import CorpusFacts, CorpusSearch
     from smart_model_router_research.deep.dates import DateSignal, DocumentDates, date_of, date_of_text, date_of_value
+    from smart_model_router_research.deep.domains import host_of, registrable_domain
     from smart_model_router_research.deep.examining import ClaimExaminer, examine_claims
     from smart_model_router_research.deep.html_page import as_html
     from smart_model_router_research.deep.inferences import InferenceError, Operation, infer, recompute
     from smart_model_router_research.deep.markdown_page import as_markdown
     from smart_model_router_research.deep.metrics import MetricsConfig, metrics_of
     from smart_model_router_research.deep.offline import OfflineAnswer, answer_offline
+    from smart_model_router_research.deep.origins import with_origins
     from smart_model_router_research.deep.quality import AuditConfig, audits_of, quality_of
     from smart_model_router_research.deep.questions import plan_questions
+    from smart_model_router_research.deep.readers import (
+        ReadingContext,
+        SourceReading,
+        document_of_index,
+        read_file,
+        read_indexed,
+        read_response,
+    )
     from smart_model_router_research.deep.repair import quotation
     from smart_model_router_research.deep.report import (
         ReportPart,
@@ -61,7 +78,9 @@ if TYPE_CHECKING:
         remediation,
     )
     from smart_model_router_research.deep.sources import DateConfidence, SourceDate, StoredDocument
+    from smart_model_router_research.deep.tiers import SourcePolicy, TierVerdict, lowered_tier, tier_of_source
     from smart_model_router_research.deep.verifying import VerifyResult, verify
+    from smart_model_router_research.deep.web_text import ExtraMissing
 
 __all__ = [
     "ArtefactError",
@@ -75,12 +94,15 @@ __all__ = [
     "ClaimStatus",
     "Completeness",
     "Contradiction",
+    "Corpus",
+    "CorpusError",
     "CorpusFacts",
     "CorpusSearch",
     "DateConfidence",
     "DateSignal",
     "Delivery",
     "DocumentDates",
+    "ExtraMissing",
     "InferenceError",
     "MetricsConfig",
     "Mode",
@@ -89,6 +111,7 @@ __all__ = [
     "OfflineAnswer",
     "Operation",
     "QuotedEvidence",
+    "ReadingContext",
     "Relation",
     "Remediation",
     "ReportPart",
@@ -102,11 +125,14 @@ __all__ = [
     "RoundsConfig",
     "SentenceMark",
     "SourceDate",
+    "SourcePolicy",
+    "SourceReading",
     "SourceTier",
     "StoredDocument",
     "SubQuestion",
     "Support",
     "SupportStatus",
+    "TierVerdict",
     "VerifyResult",
     "answer_offline",
     "are_independent",
@@ -121,23 +147,35 @@ __all__ = [
     "date_of_text",
     "date_of_value",
     "delivery_of",
+    "document_of_index",
     "examine_claims",
     "files_of",
     "find_contradictions",
+    "host_of",
     "infer",
+    "load_corpus",
+    "lowered_tier",
     "mended",
     "metrics_of",
     "next_round",
     "page_of_run",
+    "parse_corpus",
     "plan_questions",
     "quality_of",
     "quotation",
+    "read_file",
+    "read_indexed",
+    "read_response",
     "recompute",
+    "registrable_domain",
     "remediation",
     "report_of",
     "run_of",
     "settle",
+    "tier_of_source",
+    "undeclared_corpus",
     "verify",
+    "with_origins",
     "write_artefacts",
 ]
 
@@ -182,6 +220,14 @@ _HOMES = {
         "find_contradictions",
         "settle",
     ),
+    "smart_model_router_research.deep.corpus_file": (
+        "Corpus",
+        "CorpusError",
+        "load_corpus",
+        "parse_corpus",
+        "undeclared_corpus",
+    ),
+    "smart_model_router_research.deep.corpus_search": ("CorpusFacts", "CorpusSearch"),
     "smart_model_router_research.deep.dates": (
         "DateSignal",
         "DocumentDates",
@@ -189,6 +235,7 @@ _HOMES = {
         "date_of_text",
         "date_of_value",
     ),
+    "smart_model_router_research.deep.domains": ("host_of", "registrable_domain"),
     "smart_model_router_research.deep.examining": (
         "ClaimExaminer",
         "examine_claims",
@@ -205,10 +252,21 @@ _HOMES = {
         "MetricsConfig",
         "metrics_of",
     ),
+    "smart_model_router_research.deep.offline": ("OfflineAnswer", "answer_offline"),
+    "smart_model_router_research.deep.origins": ("with_origins",),
     "smart_model_router_research.deep.quality": (
         "AuditConfig",
         "audits_of",
         "quality_of",
+    ),
+    "smart_model_router_research.deep.questions": ("plan_questions",),
+    "smart_model_router_research.deep.readers": (
+        "ReadingContext",
+        "SourceReading",
+        "document_of_index",
+        "read_file",
+        "read_indexed",
+        "read_response",
     ),
     "smart_model_router_research.deep.repair": ("quotation",),
     "smart_model_router_research.deep.report": (
@@ -240,12 +298,11 @@ _HOMES = {
         "SourceDate",
         "StoredDocument",
     ),
+    "smart_model_router_research.deep.tiers": ("SourcePolicy", "TierVerdict", "lowered_tier", "tier_of_source"),
     "smart_model_router_research.deep.verifying": (
         "VerifyResult",
         "verify",
     ),
-    "smart_model_router_research.deep.corpus_search": ("CorpusFacts", "CorpusSearch"),
-    "smart_model_router_research.deep.offline": ("OfflineAnswer", "answer_offline"),
-    "smart_model_router_research.deep.questions": ("plan_questions",),
+    "smart_model_router_research.deep.web_text": ("ExtraMissing",),
 }
 __getattr__, __dir__ = lazy_names(__name__, _HOMES, globals())

@@ -27,8 +27,8 @@ SIGNALS: Mapping[str, DateConfidence] = MappingProxyType(
         "value": DateConfidence.HIGH,
         "url": DateConfidence.MEDIUM,
         "text": DateConfidence.MEDIUM,
+        "htmldate": DateConfidence.LOW,
         "last_modified": DateConfidence.LOW,
-        "file_time": DateConfidence.LOW,
     }
 )
 """The signals in the order in which they count, and the most that each is trusted. A year or a month is `medium`."""
@@ -79,7 +79,7 @@ def dates_of_markup(
         *more,
         *_url_signals(url),
         *_text_signals(page.text),
-        *_header_signals(headers),
+        *_header_signals(headers, as_of, reasons),
     ]
     return _settled(found, as_of, reasons)
 
@@ -133,13 +133,16 @@ def _rank(dated: SourceDate) -> tuple[int, int]:
 
 def _dated(signal: str, day: WrittenDay, as_of: datetime) -> SourceDate | None:
     """Return the day as a signal gives it; None for one that is later than a day after `as_of`."""
-    aware = as_of if as_of.tzinfo is not None else as_of.replace(tzinfo=UTC)
-    if day.day > (aware.astimezone(UTC) + _LEEWAY).date():
+    if day.day > (_in_utc(as_of) + _LEEWAY).date():
         return None
     confidence = SIGNALS[signal]
     if day.grain is not Grain.DAY:
         confidence = max(confidence, DateConfidence.MEDIUM, key=_TRUST.index)
     return SourceDate(day=day.day.isoformat(), signal=signal, confidence=confidence)
+
+
+def _in_utc(time: datetime) -> datetime:
+    return time.astimezone(UTC) if time.tzinfo is not None else time.replace(tzinfo=UTC)
 
 
 _ARTICLE = re.compile(r"(?:article|posting|report|dataset|book|thesis|legislation|recipe|review)$", re.IGNORECASE)
@@ -297,11 +300,16 @@ def _text_signals(text: str) -> Iterator[DateSignal]:
             yield DateSignal("text", role, day)
 
 
-def _header_signals(headers: Mapping[str, str]) -> Iterator[DateSignal]:
-    """Yield Last-Modified: many servers say now."""
-    for name, value in headers.items():
-        if name.lower() == "last-modified":
-            yield DateSignal("last_modified", MODIFIED, value)
+def _header_signals(headers: Mapping[str, str], as_of: datetime, reasons: list[str]) -> Iterator[DateSignal]:
+    """Yield Last-Modified, unless it is the day of the answer: such servers say now."""
+    named = {name.lower(): value for name, value in headers.items()}
+    modified = written_day(named.get("last-modified"))
+    if modified is None:
+        return
+    if modified in (written_day(named.get("date")), written_day(_in_utc(as_of).date().isoformat())):
+        reasons.append("last_modified: the server says now")
+    else:
+        yield DateSignal("last_modified", MODIFIED, modified)
 
 
 _FRONT_MATTER = re.compile(r"\A\ufeff?---[ \t]*\n(.{0,65536}?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)

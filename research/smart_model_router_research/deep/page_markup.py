@@ -88,6 +88,25 @@ def without_invisible(text: str) -> str:
     return _INVISIBLE.sub("", text)
 
 
+def without_comments(markdown: str) -> str:
+    """Return a Markdown text without its HTML comments, which no reader sees. Lines, and fenced code, stay."""
+    if "<!--" not in markdown:
+        return markdown
+    kept: list[str] = []
+    fence, in_comment = "", False
+    for line in markdown.split("\n"):
+        mark = "" if in_comment else line.lstrip()[:3]
+        if mark in ("```", "~~~") and fence in ("", mark):
+            fence = "" if fence else mark
+        seen, rest = "", line
+        while rest and not fence:
+            before, found, rest = rest.partition("-->" if in_comment else "<!--")
+            seen += "" if in_comment else before
+            in_comment ^= bool(found)
+        kept.append(line if fence else seen)
+    return "\n".join(kept)
+
+
 _Piece = tuple[str, bool, str, str]
 """The name of a tag in lower case, whether it ends an element, its attributes and raw content; or, unnamed, a text."""
 
