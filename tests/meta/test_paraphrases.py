@@ -1,9 +1,10 @@
-"""The hand-written paraphrases are rows that can be judged, labelled by a careful reader.
+"""The hand-written claims are rows that can be judged, labelled by a careful reader.
 
-A true claim says exactly what its source says, in the words of a person; a wrong one is what a careless model writes.
-`licensed` is the writer's own reading of the edits that the specification admits, by its text alone: a true claim that
-is not licensed is to be repaired by quotation, a wrong one is never licensed. No row was run through the checker while
-it was written.
+In `paraphrases.jsonl` a true claim says what its source says in the words of a person, and a wrong one is what a
+careless model writes. In `edited_claims.jsonl` a true claim is what a copy editor writes with the licensed edits alone,
+and a wrong one differs from its source by as little as possible. `licensed` is the writer's own reading of the edits
+that the specification admits, by its text alone: a true claim that is not licensed is to be repaired by quotation, a
+wrong one is never licensed. No row was run through the checker while it was written.
 """
 
 from __future__ import annotations
@@ -16,27 +17,39 @@ import pytest
 
 from tests.meta.repository import ROOT
 
-ROWS: list[dict[str, Any]] = [
-    json.loads(line)
-    for line in (ROOT / "tests/fixtures/research/paraphrases.jsonl").read_text(encoding="utf-8").splitlines()
-]
 TEXTS = ("id", "domain", "context", "source", "quote", "claim", "kind")
 FLAGS = ("label", "licensed")
-DOMAINS = ("software", "medicine", "law", "geography", "finance", "sport", "history", "manual")
+SHARED_DOMAINS = frozenset({"software", "medicine", "law", "finance", "sport", "manual"})
+DOMAINS = {
+    "paraphrases": SHARED_DOMAINS | {"geography", "history"},
+    "edited_claims": SHARED_DOMAINS | {"cookery", "encyclopaedia", "timetable", "biology"},
+}
+SETS: dict[str, list[dict[str, Any]]] = {
+    name: [
+        json.loads(line)
+        for line in (ROOT / f"tests/fixtures/research/{name}.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
+    for name in DOMAINS
+}
+ROWS = [row for rows in SETS.values() for row in rows]
 
 
-def test_the_mix_of_rows() -> None:
-    """120 claims are true and 80 wrong, in eight domains, each of which has both."""
-    assert Counter(row["label"] for row in ROWS) == {True: 120, False: 80}
-    by_domain = {domain: {row["label"] for row in ROWS if row["domain"] == domain} for domain in DOMAINS}
-    assert by_domain == {domain: {True, False} for domain in DOMAINS}
-    assert {row["domain"] for row in ROWS} == set(DOMAINS)
+@pytest.mark.parametrize("name", SETS)
+def test_the_mix_of_rows(name: str) -> None:
+    """120 claims are true and 80 wrong, and each of the set's domains has both."""
+    rows = SETS[name]
+    assert Counter(row["label"] for row in rows) == {True: 120, False: 80}
+    assert {(row["domain"], row["label"]) for row in rows} == {
+        (domain, label) for domain in DOMAINS[name] for label in (True, False)
+    }
 
 
-def test_ids_and_claims_are_distinct() -> None:
-    """The ids count from p001, and no claim is made twice of one source."""
-    assert [row["id"] for row in ROWS] == [f"p{number:03}" for number in range(1, 201)]
-    assert len({(row["source"], row["claim"]) for row in ROWS}) == 200
+@pytest.mark.parametrize("name", SETS)
+def test_ids_and_claims_are_distinct(name: str) -> None:
+    """The ids count from p001 or e001, and no claim is made twice of one source."""
+    rows = SETS[name]
+    assert [row["id"] for row in rows] == [f"{name[0]}{number:03}" for number in range(1, 201)]
+    assert len({(row["source"], row["claim"]) for row in rows}) == 200
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["id"])
@@ -53,3 +66,8 @@ def test_a_row_can_be_judged(row: dict[str, Any]) -> None:
 def test_a_wrong_claim_is_not_licensed() -> None:
     """No edit that the specification admits leads to a wrong claim."""
     assert [row["id"] for row in ROWS if row["licensed"] and not row["label"]] == []
+
+
+def test_every_true_edited_claim_is_licensed() -> None:
+    """The copy editor's true claims use the licensed edits alone, so none of them needs repair."""
+    assert [row["id"] for row in SETS["edited_claims"] if row["licensed"] != row["label"]] == []

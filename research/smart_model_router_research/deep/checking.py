@@ -6,7 +6,6 @@ It follows by licensed edits only (`edits.py`), from a whole sentence that the q
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -15,14 +14,15 @@ from itertools import islice
 from smart_model_router_research.deep.edits import follows, unvouched
 from smart_model_router_research.deep.folding import FoldedText, fold
 from smart_model_router_research.deep.readings import header_above, readings_of, row_readings
-from smart_model_router_research.deep.sentences import Sentence, sentences_at, split_sentences
+from smart_model_router_research.deep.sentences import MAX_CHARACTERS, Sentence, sentences_at, split_sentences
 from smart_model_router_research.deep.words import Item, read_items
 
 MAX_CLAIM_CHARACTERS = 2_000
 MAX_QUOTE_CHARACTERS = 4_000
 MAX_OCCURRENCES = 20
 """A quote that stands in a document more often is looked at so many times."""
-_REFUTING_HEADINGS = frozenset("myth misconception misconceptions myths fallacy fallacies hoax incorrect wrong".split())
+_POINTING = frozenset("it its this these those they them their he his she her such".split())
+"""A sentence that begins with one of these is about what the sentence before it is about."""
 
 
 class SupportStatus(StrEnum):
@@ -77,15 +77,24 @@ def check_claim(text: str, quote: str, document: str | FoldedText, context: str 
 def _check_at(
     span: tuple[int, int], claim: list[tuple[str, list[Item]]], document: str, headings: tuple[str, ...]
 ) -> Support:
-    if refuting := [heading for heading in headings if _REFUTING_HEADINGS & set(re.findall(r"\w+", heading.lower()))]:
-        return Support(SupportStatus.PARTIAL, (f"K4: the quote stands under {refuting[0]!r}",), span)
     window = sentences_at(document, *span)
     if not window:
         return Support(SupportStatus.PARTIAL, ("K3: no sentence ends near the quote",), span)
     reasons: list[str] = []
+    before: set[int] | None = None
     for sentence, items in claim:
-        if items and not any(_says(source, items, document, headings) for source in window):
+        if not items:
+            continue
+        found = {
+            number
+            for number, source in enumerate(window)
+            if _says(source, items, document, headings) and ('"' in sentence or not is_quoted(source, document))
+        }
+        if before is not None and found and items[0].key in _POINTING and not {n + 1 for n in before} & found:
+            reasons.append(f"K4: {items[0].written!r} is about something else in the source")
+        elif not found:
             reasons.append(_why_not(sentence, items, window, document, headings))
+        before = found
     return Support(SupportStatus.PARTIAL if reasons else SupportStatus.SUPPORTED, tuple(reasons), span)
 
 
@@ -96,10 +105,21 @@ def _says(source: Sentence, items: list[Item], document: str, headings: tuple[st
     return any(follows(items, parts) for parts in readings_of(source, header, headings))
 
 
+def is_quoted(sentence: Sentence, document: str) -> bool:
+    """Return whether a sentence stands in quotation marks as a whole, or in a longer quotation: others say it."""
+    text = fold(sentence.text).strip()
+    if text.startswith('"') and text.rstrip(".!,").endswith('"') and text.count('"') == 2:
+        return True
+    start = max(document.rfind("\n\n", 0, sentence.start) + 1, sentence.start - MAX_CHARACTERS, 0)
+    return fold(document[start : sentence.start]).count('"') % 2 == 1
+
+
 def _why_not(sentence: str, items: list[Item], window: list[Sentence], document: str, headings: tuple[str, ...]) -> str:
     rows = (text for w in window if w.is_row for text in row_readings(w, header_above(document, w)))
     texts = [*(text for w in window for text in (w.text, *w.lead_ins)), *rows, *headings]
     known = [item for text in texts for item in read_items(fold(text))]
+    if '"' not in sentence and any(is_quoted(w, document) for w in window):
+        return "K4: the source only quotes it"
     if missing := unvouched(items, known):
         kind = "K5" if all(item.kind in ("number", "date") for item in items if item.written in missing) else "K3"
         return f"{kind}: no word of the source vouches for {', '.join(map(repr, missing[:8]))}"

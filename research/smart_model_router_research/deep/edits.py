@@ -23,13 +23,14 @@ _MOVABLE = frozenset(
 """Words that begin a clause or an adverbial that may stand first or last."""
 _BINDING = frozenset("only not even just except especially particularly mainly mostly never no or and than as".split())
 """Words that a clause cannot be moved away from."""
+_COORDINATING = frozenset("and or but".split())
 _FOCUS = frozenset(
     "only even just solely merely exclusively mainly mostly primarily especially particularly at_least at_most".split()
 )
 """Words that point at another one: a clause that moves past them is pointed at, or no longer."""
 _REASONS = frozenset("because because_of since as".split())
 """Words whose clause a negation before them may deny."""
-_VERBS = frozenset("is are has have".split())
+_VERBS = frozenset("is are has have was were had did".split())
 _RESTRICTING = _MOVABLE | frozenset("where whether of per only not est".split())
 """Words that begin a parenthesis which says when or where the sentence holds."""
 _ABOUT = frozenset("about approximately almost nearly roughly around".split())
@@ -71,8 +72,11 @@ class Part:
         return self.items[0].key
 
 
-def parts_of(items: Sequence[Item]) -> list[Part]:
-    """Return the parts of a sentence, cut at commas, semicolons, colons, dashes and parentheses, each marked."""
+def parts_of(items: Sequence[Item], *, whole: bool = False) -> list[Part]:
+    """Return the parts of a sentence, cut at commas, semicolons, colons, dashes and parentheses, each marked.
+
+    No part of a `whole` may go.
+    """
     raw: list[Part] = []
     current: list[Item] = []
     depth = 0
@@ -96,7 +100,7 @@ def parts_of(items: Sequence[Item]) -> list[Part]:
         elif depth == 0 and item.key in _CUTS:
             cut()
     cut(in_parentheses=depth > 0)
-    english = is_english(list(items))
+    english = not whole and is_english(list(items))
     return [Part(part.items, part.in_parentheses, english and _may_go(raw, n)) for n, part in enumerate(raw)]
 
 
@@ -153,16 +157,16 @@ def orders_of(parts: Sequence[Part]) -> Iterator[list[Part]]:
         if parts[0].first in _MOVABLE and not parts[led].in_parentheses:
             yield [*parts[led:], *parts[:led]]
             made += 1
-        if parts[-1].first in _MOVABLE and not parts[-1].in_parentheses:
+        if parts[-1].first in _MOVABLE and not parts[-1].in_parentheses and not _coordinates(parts[:-1]):
             yield [parts[-1], *parts[:-1]]
             made += 1
     last = parts[-1]
-    if last.in_parentheses:
+    if last.in_parentheses or _coordinates(parts[:-1]):
         return
     denied = False
     for at in range(1, len(last.items)):
         denied = denied or last.items[at - 1].key in _SHARED
-        if made >= MAX_ORDERS:
+        if made >= MAX_ORDERS or last.items[at - 1].key in _COORDINATING:
             return
         if denied and last.items[at].key in _REASONS:
             continue
@@ -170,6 +174,11 @@ def orders_of(parts: Sequence[Part]) -> Iterator[list[Part]]:
             head, tail = Part(last.items[:at]), Part(last.items[at:])
             yield [tail, *parts[:-1], head]
             made += 1
+
+
+def _coordinates(parts: Sequence[Part]) -> bool:
+    """Return whether clauses may be joined there: an adverbial behind them may belong to the last one alone."""
+    return any(item.key in _COORDINATING for part in parts for item in part.items)
 
 
 def follows(claim: Sequence[Item], parts: Sequence[Part]) -> bool:

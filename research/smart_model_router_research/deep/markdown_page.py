@@ -20,10 +20,11 @@ from smart_model_router_research.deep.source_text import clean, web_address
 
 _ACTIVE = re.compile(r"[\\`*_\[\]<>&|~$^{}]")
 """Characters that CommonMark, GitHub's tables, strikethrough, footnotes and formulas give a meaning inside a line."""
-_AUTOLINK = re.compile(r"(?i)(?<=www)\.|:(?=//)|(?<=mailto):|(?<=xmpp):")
+_AUTOLINK = re.compile(r"(?i)(?<=\w)\.(?=\w*[^\W\d_])|(?<=www)\.|:(?=//)|/(?=/)|(?<=mailto):|(?<=xmpp):")
+"""Points of host names, and colons of addresses: some readers make links of bare ones."""
 _BEGINNING = re.compile(r"^(?:[#+=:!-]|(\d{1,9})([.)])(?=\s|$))")
 """The beginnings of blocks: headings, items, rules, underlines, definitions, admonitions."""
-_CLOSING = re.compile(r"#(?=#*$)")
+_CLOSING = re.compile(r"(?<!\\)#(?=#*$)")
 """The end of a heading that would be its closing sequence."""
 _BACKSLASHED = r"\\\g<0>"
 _ADDRESS_SIGN = re.compile(r"@(?=\w)")

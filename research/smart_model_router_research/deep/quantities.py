@@ -42,6 +42,10 @@ _NAMES = {
     "nm": "nm",
     "g": "g gram grams gramme grammes",
     "kg": "kg kilogram kilograms",
+    "mg": "mg milligram milligrams",
+    "ug": "mcg µg μg microgram micrograms",
+    "L": "L litre litres liter liters",
+    "ml": "ml mL millilitre millilitres milliliter milliliters",
     "t": "t tonne tonnes",
     "%": "% percent",
     "km2": "km^2 km2",
@@ -61,6 +65,8 @@ _FACTORS: dict[str, tuple[str, Decimal]] = {
     **{name: ("m", Decimal(x)) for name, x in (("m", 1), ("km", 1000), ("mi", "1609.344"), ("ft", "0.3048"))},
     **{name: ("m", Decimal(10) ** n) for name, n in (("cm", -2), ("mm", -3))},
     **{name: ("g", Decimal(x)) for name, x in (("g", 1), ("kg", 1000), ("t", 1_000_000))},
+    **{name: ("g", Decimal(10) ** n) for name, n in (("mg", -3), ("ug", -6))},
+    **{name: ("L", Decimal(10) ** n) for name, n in (("L", 0), ("ml", -3))},
     **{name: ("Hz", Decimal(10) ** n) for name, n in (("Hz", 0), ("kHz", 3), ("MHz", 6), ("GHz", 9))},
 }
 UNITS: dict[str, tuple[str, Decimal]] = {

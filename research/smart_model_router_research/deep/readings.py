@@ -17,6 +17,17 @@ SYMMETRIC = ("border countries", "borders", "bordering countries", "land boundar
 """Labels of what two entities have in common: either can be read from the other's page."""
 
 _DEFAULTS = frozenset("default defaults value".split())
+_TURNING_HEADINGS = frozenset(
+    "myth myths misconception misconceptions fallacy fallacies hoax incorrect wrong false not no never without removed "
+    "removal removals deprecated deprecation deprecations obsolete unsupported former formerly previous previously "
+    "planned proposed proposal proposals future upcoming rejected withdrawn cancelled canceled repealed superseded "
+    "expired hypothetical fictional avoid anti-pattern anti-patterns antipatterns don't dont".split()
+)
+_REPORTING = frozenset(
+    "say says said claim claims claimed believe believes believed argue argues argued think thinks thought assert "
+    "asserts asserted suggest suggests suggested".split()
+)
+"""Verbs of reported speech: the lines that they lead to are not the source's own words."""
 _NOTES = frozenset("note notes tip hint important info remark".split())
 _SECTIONS = frozenset(
     "overview|summary|introduction|general|details|data|facts|key facts|specifications|technical data|"
@@ -44,29 +55,41 @@ _IDENTIFIER = re.compile(r"[A-Za-z_$-][\w.$:-]*")
 def readings_of(sentence: Sentence, header: list[str] | None, context: tuple[str, ...]) -> Iterator[list[Part]]:
     """Yield what a sentence says, in each licensed reading.
 
-    `header` are the heads of the columns where it is a row; `context` is the title and the headings above it.
+    `header` are the heads of the columns where it is a row; `context` is the title and the headings above it. Where one
+    of these, or the line that leads to the sentence, turns what it says, it says nothing without them.
     """
+    above = parts_of(read_items(fold(" > ".join(context))))
+    lead_ins = [parts_of(read_items(fold(without_marks(lead_in)))) for lead_in in sentence.lead_ins]
+    led = [Part(part.items, part.in_parentheses) for lead_in in lead_ins for part in lead_in]
+    is_turned = any(is_turning(heading) for heading in context) or any(
+        _turns(item) for part in led for item in part.items
+    )
     if sentence.is_row:
         for text in row_readings(sentence, header):
-            yield parts_of(read_items(text))
+            row = parts_of(read_items(text), whole=True)
+            yield [*above, *led, *row]
+            if not is_turned:
+                yield row
         return
     text = fold(without_marks(sentence.text))
-    lead_ins = [parts_of(read_items(fold(without_marks(lead_in)))) for lead_in in sentence.lead_ins]
     own = parts_of(read_items(text))
     if own and own[0].first in _NOTES and len(own[0].items) == 1 and ":" in text:
         own = own[1:]
-    led = [Part(part.items, part.in_parentheses) for lead_in in lead_ins for part in lead_in]
-    if led:
+    yield [*above, *led, *own]
+    if not any(is_turning(heading) for heading in context):
         yield [*led, *own]
-    if context:
-        yield [*parts_of(read_items(fold(" > ".join(context)))), *led, *own]
-    if any(_turns(item) for part in led for item in part.items):
+    if is_turned:
         return
     for parts in orders_of(own):
         yield parts
         yield from _named(parts, context)
     for labelled in _labels(text, context):
-        yield parts_of(read_items(labelled))
+        yield parts_of(read_items(labelled), whole=True)
+
+
+def is_turning(heading: str) -> bool:
+    """Return whether a heading turns what stands below it: "Common myths", "Removed", "Not supported"."""
+    return any(word in _TURNING_HEADINGS for word in re.findall(r"[\w-]+", heading.casefold()))
 
 
 def header_above(document: str, row: Sentence) -> list[str] | None:
@@ -98,7 +121,7 @@ def without_marks(text: str) -> str:
 
 
 def _turns(item: Item) -> bool:
-    return item.turns or item.key in _NOTHING_TURNS
+    return item.turns or item.key in _NOTHING_TURNS or item.written.lower() in _REPORTING
 
 
 def row_readings(sentence: Sentence, header: list[str] | None) -> Iterator[str]:
@@ -131,10 +154,11 @@ def _labels(text: str, context: tuple[str, ...]) -> Iterator[str]:
 
 def _items_of(value: str) -> list[str]:
     """Return the value as a whole, and the items of a list in it where nothing bounds them."""
-    if any(item.turns for item in read_items(value)):
+    items = read_items(value)
+    if any(item.turns and item.key != "other" for item in items):
         return [value]
-    items = [item.strip() for item in re.split(r"[;,] (?![^(]*\))", value)]
-    return [value, *items] if len(items) > 1 else [value]
+    parts = [part.strip() for part in re.split(r"[;,] (?![^(]*\))", value)]
+    return [value, *parts] if len(parts) > 1 else [value]
 
 
 def _symmetric(label: str, title: str, item: str) -> Iterator[str]:

@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable
 from itertools import islice
 
-from smart_model_router_research.deep.checking import MAX_OCCURRENCES, SupportStatus, check_claim
+from smart_model_router_research.deep.checking import MAX_OCCURRENCES, SupportStatus, check_claim, is_quoted
 from smart_model_router_research.deep.folding import FoldedText, fold
-from smart_model_router_research.deep.readings import header_above, row_readings, without_marks
+from smart_model_router_research.deep.readings import header_above, is_turning, row_readings, without_marks
 from smart_model_router_research.deep.sentences import Sentence, sentences_at
 from smart_model_router_research.deep.words import Item, read_items
 
@@ -38,7 +38,7 @@ def quotation(text: str, quote: str, document: FoldedText, context: str | Callab
         if not wanted & _telling(read_items(said)):
             continue
         path = context if isinstance(context, str) else context(span[0])
-        if path and not stands_alone(said):
+        if path and (not stands_alone(said) or any(is_turning(heading) for heading in path.split(" > "))):
             said = f"{fold(path)}: {said}"
         if check_claim(said, quote, document, context).status is SupportStatus.SUPPORTED:
             return said
@@ -60,6 +60,8 @@ def _said(sentence: Sentence, document: str) -> list[str]:
         as_written, *by_header = row_readings(sentence, header_above(document, sentence))
         return by_header or [as_written]
     text = fold(without_marks(sentence.text))
+    if '"' not in text and is_quoted(sentence, document):
+        text = f'"{text}"'
     return [" ".join([*(fold(without_marks(lead_in)) for lead_in in sentence.lead_ins), text])]
 
 

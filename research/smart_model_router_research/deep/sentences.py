@@ -15,6 +15,8 @@ MAX_CHARACTERS = 4_000
 
 MAX_LINES = 500
 """A block of more lines is not judged."""
+MAX_ROWS = 10_000
+"""Above a row so many are looked at for the line that leads to the table."""
 MAX_BLOCKS_ABOVE = 200
 """Above a list item so many blocks are looked at for the line that leads to it."""
 
@@ -82,12 +84,16 @@ def sentences_at(document: str, start: int, end: int) -> list[Sentence]:
     """Return the whole sentences that the span touches, in order; none where one would be longer than judged."""
     found: list[Sentence] = []
     at = start
+    lead_ins: tuple[str, ...] = ()
+    in_table = False
     while at < end:
         block = _block(document, at)
         if not block:
             return []
-        lead_ins = _lead_ins(document, block[0])
         first = block[0]
+        if not (first.is_row and in_table):
+            lead_ins = _lead_ins(document, _top_of_table(document, first))
+        in_table = first.is_row
         if first.is_row or first.stands_alone:
             pieces = [(first.start, first.end)]
         else:
@@ -169,6 +175,17 @@ def _block(document: str, position: int) -> list[_Line]:
             return []
         lines.append(below)
     return lines
+
+
+def _top_of_table(document: str, line: _Line) -> _Line:
+    """Return the first row of the table that a line is in; the line itself where it is no row."""
+    top = line
+    for _ in range(MAX_ROWS):
+        above = _before(document, top)
+        if not line.is_row or above is None or not above.is_row:
+            break
+        top = above
+    return top
 
 
 def _lead_ins(document: str, first: _Line) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ _INVISIBLE = re.compile(
 )
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _HOST = re.compile(r"(?:[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*\.?|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
+_PER_CENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _SAFE = "!$&'*+,;=:@/?%~-._"
 """The characters of an address that stay as they are. Brackets and parentheses, which Markdown reads, do not."""
 
@@ -35,7 +36,8 @@ def web_address(url: str) -> str:
         host = parts.netloc.encode("idna").decode("ascii") if not parts.netloc.isascii() else parts.netloc
     except (ValueError, UnicodeError):
         return ""
-    if parts.scheme.lower() not in ("http", "https") or not _HOST.fullmatch(host) or clean(url) != url.strip():
+    if parts.scheme.lower() not in ("http", "https") or not _HOST.fullmatch(host):
         return ""
-    path, query, fragment = (quote(part, safe=_SAFE) for part in (parts.path, parts.query, parts.fragment))
+    encoded = (quote(part, safe=_SAFE) for part in (parts.path, parts.query, parts.fragment))
+    path, query, fragment = (_PER_CENT.sub("%25", part) for part in encoded)
     return f"{parts.scheme.lower()}://{host}{path}{query and '?' + query}{fragment and '#' + fragment}"

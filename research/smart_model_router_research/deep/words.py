@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from smart_model_router_research.deep.quantities import SCALES, UNITS, Quantity, is_same, read_number
 
-LIGHT = frozenset("a an the of its that which this these those then also there so".split())
+LIGHT = frozenset("a an the of its that which then also there so".split())
 """Words that may come and go in English."""
 TURNING = frozenset(
     "not no never none nor neither cannot without only solely merely exclusively except excepting excluding "
@@ -26,7 +26,9 @@ TURNING = frozenset(
     "approximately about roughly around at_least at_most up down over under even just yet still already ago "
     "hitherto ever too enough otherwise default opposite contrary fails fail failed lacks lack lacking avoid "
     "avoids prevent prevents deny denies forbid forbids refuse refuses ignore ignores exclude excludes e.g i.e "
-    "per".split()
+    "per no_one disputed contested controversial disproved debunked refuted rejected retracted denied doubtful "
+    "questionable unproven unconfirmed untrue myth joke hoax lie lies rumour rumor fiction fictional nonsense satire "
+    "supposed pretended imagined excluded refused ignored prevented forbidden prohibited avoided lacked".split()
 )
 """Words that turn, bound or hedge a statement: a part with one is never left out."""
 _ENGLISH = frozenset(

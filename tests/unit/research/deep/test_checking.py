@@ -165,6 +165,11 @@ def test_edits_do_not_change_what_is_said(source: str, claim: str) -> None:
         ("The lake has a depth of 241 m. It was formed by ice.", "The lake has a depth of 241 m."),
         ("Revenue rose to $3 million.", "Revenue increased to $3 million."),
         ("Noise: 64 dB", "Noise of Server: 64 dB"),
+        ("The dose is 5 mg.", "The dose is 0.005 g."),
+        ('"The server is safe."', '"The server is safe."'),
+        ("Faiths: Muslim 10 %, other 90 %", "Faiths of Server: Muslim 10 %"),
+        ("Ice made the lake. It is 38 m deep.", "Ice made the lake. It is 38 m deep."),
+        ("The limits are these:\n\n| Name | Port |\n|---|---|\n| a | 1 |\n| b | 2 |", "The port of b is 2."),
     ],
 )
 def test_what_only_adds_may_go(source: str, claim: str) -> None:
@@ -182,11 +187,34 @@ def test_what_only_adds_may_go(source: str, claim: str) -> None:
         ("The road, which is open only in summer, leads north.", "The road leads north."),
         ("The function open() opens the store.", "The class open() opens the store."),
         ("Noise: 64 dB", "Noise of Server: 65 dB"),
+        ("These users can log in.", "Users can log in."),
+        ('"The server is safe." It was said by no one.', "The server is safe."),
+        ('"The server is safe. It is fast," he said.', "It is fast."),
+        ("He said:\n\n- The server is safe.", "The server is safe."),
+        ("The server is safe (disputed).", "The server is safe."),
+        ("The server is safe, which is a myth.", "The server is safe."),
+        ("| Name | Port |\n|---|---|\n| a (old) | 1 |", "The port of a is 1."),
+        ("| Name | Port (1990) |\n|---|---|\n| a | 1 |", "The port of a is 1."),
+        ("The cache is on and the log is off by default.", "By default, the cache is on and the log is off."),
+        ("The cache is on but the log is off, in debug mode.", "In debug mode, the cache is on but the log is off."),
+        ("Day: 5 °C (summer), -3 °C (winter)", "Day of Server: 5 °C"),
+        ("Members (former): A, B", "Members of Server: A"),
+        ("Ice made the lake. The tower was built in 1900. It is 38 m high.", "Ice made the lake. It is 38 m high."),
+        ("The following is not allowed:\n\n| Name | Port |\n|---|---|\n| a | 1 |\n| b | 2 |", "The port of b is 2."),
     ],
 )
 def test_what_bounds_may_not_go(source: str, claim: str) -> None:
-    """A time, an exception, a part of a sum, a condition, another kind of thing."""
+    """A time, an exception, a part of a sum, a condition, a demonstrative, the line that leads to a table."""
     assert check_claim(claim, source, source, "Server > Specifications").status is SupportStatus.PARTIAL
+
+
+@pytest.mark.parametrize("heading", ["Common myths", "Removed features", "What is not supported", "Former names"])
+def test_a_heading_can_turn_what_stands_below_it(heading: str) -> None:
+    """Then only a claim that says the heading, too, is supported; that is what a repair makes of any other."""
+    said = "The -x option prints debug output."
+    assert check_claim(said, said, said, f"Notes > {heading}").status is SupportStatus.PARTIAL
+    repaired = quotation(said, said, FoldedText(said), f"Notes > {heading}")
+    assert repaired == f"Notes > {heading}: {said}"
 
 
 def test_paraphrases_of_another_author_are_told_apart() -> None:
