@@ -59,13 +59,15 @@ def verify(folder: str | os.PathLike[str]) -> VerifyResult:
         run = run_of(files)
     except ArtefactError as error:
         return _result(folder, [*problems, ArtefactFault(error.place, error.problem)], files=len(files))
+    claims = 0
     try:
         problems += faults_of(run)
         problems += _claim_faults(run)
         problems += _computed_faults(files, files_of(run))
+        claims = len(run.graph.claims)
     except Exception as error:  # noqa: BLE001 - values that nothing can be computed from are a problem, no crash
         problems.append(ArtefactFault(str(place), f"it cannot be computed again: {type(error).__name__}: {error}"))
-    return _result(folder, problems, files=len(files), claims=len(run.graph.claims), rounds=len(run.rounds))
+    return _result(folder, problems, files=len(files), claims=claims, rounds=len(run.rounds))
 
 
 def _result(folder: str | os.PathLike[str], problems: Sequence[ArtefactFault], **counts: int) -> VerifyResult:
