@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from smart_model_router.cli.command import Command, command
+from smart_model_router.cli.command import Command, Json, command
 
 research = typer.Typer(name="research", no_args_is_help=True, rich_markup_mode=None)
 
@@ -28,3 +28,13 @@ class ResearchCheck(Command):
         float | None, typer.Option("--fail-below", min=0, max=1, metavar="SHARE", help="The least share, 0 to 1.")
     ] = None
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object for each statement.")] = False
+
+
+@command(research, "verify", "research_verify:run_verify")
+class ResearchVerify(Command):
+    """Compute everything in the folder of a finished run again: hashes, claims, metrics, report; 1 when it differs."""
+
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", exists=True, file_okay=False, help="The folder of artefacts.")
+    ]
+    as_json: Json = False

@@ -7,10 +7,10 @@ from inspect import signature
 
 import pytest
 
-from smart_model_router.cli import app, commands, workflow_commands
+from smart_model_router.cli import app, commands, research_commands, workflow_commands
 from smart_model_router.cli.command import Command
 
-MODULES = (app, commands, workflow_commands)
+MODULES = (app, commands, research_commands, workflow_commands)
 COMMANDS = [one for module in MODULES for one in vars(module).values() if getattr(one, "performed_by", "")]
 
 
