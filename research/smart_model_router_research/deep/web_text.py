@@ -41,12 +41,7 @@ def main_text(page: PageMarkup) -> tuple[str, str]:
         raise ExtraMissing("trafilatura", "research") from None
     logging.getLogger("trafilatura").addHandler(logging.NullHandler())
     try:
-        found = extract(
-            _document(_EMPHASIS.sub("", page.html)),
-            output_format="markdown",
-            include_comments=False,
-            include_tables=True,
-        )
+        found = extract(_document(_plain(page.html)), output_format="markdown", include_comments=False)
     except Exception as error:  # noqa: BLE001 - no page may end a run
         return page.text, f"the whole page was taken: trafilatura failed ({type(error).__name__})"
     if not found or not found.strip():
