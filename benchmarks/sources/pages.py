@@ -110,6 +110,18 @@ PAGES = (
     DatedPage("only a copyright of many years", _page(f"{_TEXT}<p>\N{COPYRIGHT SIGN} 2009-2026 The Site</p>")),
     DatedPage("path of a blog", _page(_ARTICLE), "2018-03-04", url="https://site.example/2018/03/04/tides"),
     DatedPage("path with a month", _page(_ARTICLE), "2018-03-15", url="https://site.example/2018/03/tides"),
+    DatedPage(
+        "path with a month, and a day in the page",
+        _page(_ARTICLE, _meta("article:published_time", "2018-03-27T07:00:00Z")),
+        "2018-03-27",
+        url="https://site.example/2018/03/tides",
+    ),
+    DatedPage(
+        "path with the day of an event",
+        _page(_ARTICLE, _ld('{"@type":"Article","datePublished":"2025-11-03"}')),
+        "2025-11-03",
+        url="https://site.example/events/2026-11-20/talk-on-tides",
+    ),
     DatedPage("edition in the path", _page(_ARTICLE), url="https://docs.example/2024/tides"),
     DatedPage("number in the path", _page(_ARTICLE), url="https://site.example/item/20493107/tides"),
     DatedPage(

@@ -43,6 +43,20 @@ def test_extractors_are_imported_in_one_module() -> None:
     assert found == ALLOWED
 
 
+def test_nothing_of_the_extra_is_imported_before_it_is_needed() -> None:
+    """No module of research imports a package of the extra when it is imported itself."""
+    found = [
+        (path.name, package)
+        for path in RESEARCH.rglob("*.py")
+        for statement in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(statement, ast.Import | ast.ImportFrom)
+        for package, _ in imported(statement)
+        if package in EXTRACTORS | {"publicsuffixlist", "pypdf"}
+    ]
+
+    assert found == []
+
+
 def test_extractors_are_given_a_document_and_no_address() -> None:
     """Each call is handed what `_document` made, which begins with a tag, and no `url`."""
     calls = list(calls_of(ast.parse((RESEARCH / "deep" / "web_text.py").read_text(encoding="utf-8"))))

@@ -101,7 +101,7 @@ def _verdicts(document: StoredDocument, host: str, policy: SourcePolicy) -> Iter
 def _rules(host: str, url: str) -> Iterator[TierVerdict]:
     by_domain = next((domain for domain in parents_of(host) if domain in DOMAINS), "")
     suffix = public_suffix(host)
-    is_institution = not is_address(host) and _INSTITUTIONS.fullmatch(suffix) is not None
+    is_institution = not is_address(host) and INSTITUTIONS.fullmatch(suffix) is not None
     tier = DOMAINS.get(by_domain, (SourceTier.A if is_institution else SourceTier.B, ""))[0]
     if tier is SourceTier.A:
         yield from (
@@ -122,7 +122,7 @@ def _original(url: str) -> str:
 
 
 _ARCHIVED = re.compile(r"https?://(?:web\.)?archive\.org/web/[0-9]+[a-z_]*/(https?://.+)", re.IGNORECASE)
-_INSTITUTIONS = re.compile(
+INSTITUTIONS = re.compile(
     r"(?:.+\.)?(?:gov|mil|int|edu)|(?:.+\.)?(?:gov|mil|edu|ac|gob|gouv|govt|gub|gv|nhs|police)\.[a-z]{2}|"
     r"(?:.+\.)?go\.(?:jp|kr|id|th|ke|tz|ug)"
 )
