@@ -9,7 +9,7 @@ import json
 import os
 import random
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,13 +19,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smart_model_router_research.deep import ResearchRun, VerifyResult, files_of, verify, write_artefacts
-from smart_model_router_research.deep.artefact_files import self_hash
 from smart_model_router_research.deep.artefact_records import CHUNKS, CITATIONS, GRAPH, HTML, MANIFEST, MARKDOWN
-from smart_model_router_research.deep.canonical_json import canonical, canonical_lines, sha256_bytes
+from smart_model_router_research.deep.canonical_json import canonical
 from smart_model_router_research.deep.verifying import MAX_SHOWN
+from tests.research_damage import FILES, each_kind, forged, name_of, resealed, written
 from tests.research_runs import CAPITALS, DOCUMENTS, EXAMPLE, QUESTIONS, example, run_of_claims
 
-FILES = {path.relative_to(EXAMPLE).as_posix(): path.read_bytes() for path in sorted(EXAMPLE.rglob("*.*"))}
 EVERY_BYTE = bool(os.environ.get("SMR_EVERY_BYTE"))
 
 
@@ -33,14 +32,6 @@ EVERY_BYTE = bool(os.environ.get("SMR_EVERY_BYTE"))
 def folder(tmp_path: Path) -> Path:
     """A copy of the example."""
     return Path(shutil.copytree(EXAMPLE, tmp_path / "run"))
-
-
-def written(files: dict[str, bytes], folder: Path) -> Path:
-    """Write these files to a folder."""
-    for path, content in files.items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_bytes(content)
-    return folder
 
 
 def places(found: VerifyResult) -> str:
@@ -176,33 +167,6 @@ def test_no_content_is_an_error(tmp_path_factory: pytest.TempPathFactory, conten
 # ---------------------------------------------------------------- edits whose hashes were made anew
 
 
-def resealed(files: dict[str, bytes]) -> dict[str, bytes]:
-    """Return the files with a manifest whose hashes fit them."""
-    manifest = json.loads(files[MANIFEST])
-    for row in manifest["files"]:
-        row |= {"sha256": sha256_bytes(files[row["path"]]), "bytes": len(files[row["path"]])}
-    manifest["sha256"] = self_hash(manifest)
-    return {**files, MANIFEST: canonical(manifest)}
-
-
-def leaves(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    """Yield the paths of the values of a JSON value."""
-    if isinstance(value, dict | list):
-        for key, each in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from leaves(each, (*path, key))
-    else:
-        yield path
-
-
-def changed(value: object) -> object:
-    """Return another value of the same kind."""
-    if isinstance(value, bool):
-        return not value
-    if isinstance(value, int | float):
-        return value + 1
-    return {"A": "B", "fact": "number", "quoted": "edited", "edited": "quoted"}.get(str(value), f"{value or ''}x")
-
-
 ONLY_THE_RUN_TELLS = frozenset(
     "run.run_id run.finished_at run.workflow run.workflow_hash run.engine run.config_hash run.accepted_by "
     "questions.id questions.kind questions.critical claims.score claims.method claims.round claims.question_id "
@@ -210,29 +174,6 @@ ONLY_THE_RUN_TELLS = frozenset(
     "citations.backend citations.corpus citations.origin citations.runs_words_together".split()
 )
 """Facts that nothing but the hash of their file vouches for; of a question without claims its id, too."""
-
-
-def name_of(path: tuple[str | int, ...]) -> str:
-    """Return the list or object of a value, and its key."""
-    names = [each for each in path if isinstance(each, str)]
-    return f"{names[0]}.{names[-1]}"
-
-
-def forged(path: str, place: tuple[str | int, ...]) -> dict[str, bytes]:
-    """Return the example with one value changed and its hashes made anew."""
-    rows = [json.loads(line) for line in FILES[path].splitlines()]
-    where: Any = rows
-    for each in place[:-1]:
-        where = where[each]
-    where[place[-1]] = changed(where[place[-1]])
-    return resealed({**FILES, path: canonical_lines(rows)})
-
-
-def each_kind(path: str) -> list[tuple[str | int, ...]]:
-    """Return one value of each kind in a file: of each path without positions the last one, and no hashes."""
-    rows = [json.loads(line) for line in FILES[path].splitlines()]
-    found = {tuple(each for each in place if isinstance(each, str)): place for place in leaves(rows)}
-    return [place for names, place in found.items() if names[-1] != "sha256" and names[0] != "files"]
 
 
 @pytest.mark.parametrize("path", [MANIFEST, GRAPH, CITATIONS, CHUNKS])
