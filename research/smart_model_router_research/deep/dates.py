@@ -94,15 +94,17 @@ def date_of_text(text: str, path: str, as_of: datetime, *, more: Iterable[DateSi
 def date_of_value(text: str, as_of: datetime) -> SourceDate | None:
     """Return the day of the first value in a text that has one beside it: `84,012,284 (2024 est.)`; None for none.
 
-    A year counts as its 1 July, with `medium` confidence; `(1 July 2024 est.)` is a day, with `high`.
+    A year counts as its 1 July, with `medium` confidence; `(1 July 2024 est.)` is a day, with `high`. The first 10,000
+    characters are looked at.
     """
-    found = _VALUE_DATE.search(text)
+    found = _VALUE_DATE.search(text, 0, _MOST_BESIDE_A_VALUE)
     if found is None:
         return None
     day = year_of(int(found["plain_year"])) if found["plain_year"] else day_of_match(found)
     return _dated("value", day, as_of) if day is not None else None
 
 
+_MOST_BESIDE_A_VALUE = 10_000
 _VALUE_DATE = re.compile(
     rf"\((?:[^()]{{0,80}}[,;]\s)?(?:(?:est|as\sof|in|since|FY)\.?\s?)?"
     rf"(?:{WRITTEN_DATE}|(?P<plain_year>[12][0-9]{{3}})(?:[/-][0-9]{{2,4}})?)(?:\s(?:est|proj)\b\.?)?\s?\)",

@@ -40,7 +40,7 @@ _OF_HEAD = frozenset("base link meta noscript template".split()) | _RAW
 _HIDING = re.compile(
     r"display:none|visibility:(?:hidden|collapse)|opacity:0(?:\.0*)?(?:;|!|$)|font-size:0(?:\.0*)?[a-z%]*(?:;|!|$)|"
     r"(?:left|right|top|bottom|text-indent|margin-left):-[0-9]{4,}|clip:rect\(0|clip-path:inset\((?:50|100)%|"
-    r"transform:scale\(0\)|(?:max-)?(?:height|width):0(?:px)?;.*overflow:hidden"
+    r"transform:scale\(0\)|(?:max-)?(?:height|width):0(?:px)?;.{0,200}overflow:hidden"
 )
 _ASIDE = re.compile(
     r"comment|related|sidebar|recommend|teaser|promo|more-?(?:news|stories|posts)|widget|footer", re.IGNORECASE

@@ -18,6 +18,8 @@ _EMPHASIS = re.compile(
 _PARAGRAPH = re.compile(r"<p(?: [^>]*)?>.*?</p>", re.DOTALL)
 _LINK = re.compile(r"</?a(?: [^>]*)?>")
 _ESCAPED = re.compile(r"\\([\\`*_{}\[\]()#+\-.!|<>~])")
+MOST_TAGS = 50_000
+"""Pages of more are taken as they are seen: trafilatura needs a second of CPU for 20,000 paragraphs."""
 _FIRST_OF_YEAR = "-01-01"
 
 
@@ -39,6 +41,8 @@ def main_text(page: PageMarkup) -> tuple[str, str]:
         from trafilatura import extract  # noqa: PLC0415 - an extra, and 0.2 s
     except ImportError:
         raise ExtraMissing("trafilatura", "research") from None
+    if page.html.count("<") > MOST_TAGS:
+        return page.text, f"the whole page was taken: it has more than {MOST_TAGS} tags"
     logging.getLogger("trafilatura").addHandler(logging.NullHandler())
     try:
         found = extract(_document(_plain(page.html)), output_format="markdown", include_comments=False)
@@ -58,6 +62,8 @@ def guessed_day(page: PageMarkup, as_of: datetime) -> str:
         from htmldate import find_date  # noqa: PLC0415 - an extra
     except ImportError:
         raise ExtraMissing("htmldate", "research") from None
+    if page.html.count("<") > MOST_TAGS:
+        return ""
     logging.getLogger("htmldate").addHandler(logging.NullHandler())
     try:
         found = find_date(_document(page.html), original_date=True, max_date=as_of) or ""

@@ -247,6 +247,16 @@ def test_a_failing_extractor_costs_only_its_work(monkeypatch: pytest.MonkeyPatch
     assert reading.reasons == ("the whole page was taken: trafilatura failed (RuntimeError)",)
 
 
+def test_a_page_of_many_tags_is_taken_as_it_is_seen() -> None:
+    """A page that an extractor would take long for is stored whole, and not dated by a guess."""
+    page = "<p>12 June 2024</p>" * (web_text.MOST_TAGS // 2 + 1)
+    reading = read_response(page.encode(), "https://a.example/", HTML, CONTEXT)
+
+    assert reading.document is not None
+    assert reading.document.published is None
+    assert reading.reasons == (f"the whole page was taken: it has more than {web_text.MOST_TAGS} tags",)
+
+
 @pytest.mark.parametrize("page", ["http://127.0.0.1:9/", "https://example.org", "file:///etc/passwd"])
 def test_an_address_as_a_page_is_text(page: str) -> None:
     """A page that consists of an address is not downloaded, though htmldate would download it."""
