@@ -8,12 +8,11 @@ import json
 import os
 import random
 import signal
-import stat
+import tempfile
 import threading
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import replace
-from itertools import takewhile
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -219,14 +218,21 @@ def test_a_disk_without_room_ends_a_run_that_goes_on_where_it_was(tmp_path: Path
     assert not settled & {step for step, _ in provider.asked[asked:]}
 
 
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that another user gets to. Those of pytest are closed again by each pytest that starts."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        yield folder
+
+
 def test_a_file_that_cannot_be_written_ends_a_run_before_anything_is_asked(
-    tmp_path: Path, provider: CountingProvider
+    open_folder: Path, provider: CountingProvider
 ) -> None:
     """The error names the file, which stays as it was."""
-    path = tmp_path / "own" / "runs.db"
+    path = open_folder / "own" / "runs.db"
     with_store(path, lambda store: store.runs())
     before = path.read_bytes()
-    for folder in takewhile(lambda each: not each.stat().st_mode & stat.S_IXOTH, (tmp_path, *tmp_path.parents)):
-        folder.chmod(0o755)  # another user is to get there
     assert "readonly" in finish(start("read_only", path, "r", provider.base_url))
     assert (provider.asked, path.read_bytes()) == ([], before)

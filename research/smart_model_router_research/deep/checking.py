@@ -6,7 +6,6 @@ It follows by licensed edits only (`edits.py`), from a whole sentence that the q
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
@@ -44,12 +43,12 @@ class Support:
     span: tuple[int, int] | None = None
 
 
-def check_claim(text: str, quote: str, document: str | FoldedText, context: str | Callable[[int], str] = "") -> Support:
+def check_claim(text: str, quote: str, document: str | FoldedText, context: str = "") -> Support:
     """Return whether a document supports a claim by a quote. Never raises.
 
     The claim is at most 2,000 characters, each of its sentences follows from one sentence of the document that the
-    quote touches. `context` is the title of the document and the headings above the quote, joined by " > ", or what
-    returns them for a position in the document: a quote may stand in it under several headings.
+    quote touches. `context` is the title of the document, with the headings above the part of it that is given,
+    joined by " > "; those within it are read from it, above each place of the quote.
     """
     if len(text) > MAX_CLAIM_CHARACTERS or len(quote) > MAX_QUOTE_CHARACTERS:
         wanted = f"a claim is at most {MAX_CLAIM_CHARACTERS:,} characters, a quote {MAX_QUOTE_CHARACTERS:,}"
@@ -65,9 +64,7 @@ def check_claim(text: str, quote: str, document: str | FoldedText, context: str 
     source = document if isinstance(document, FoldedText) else FoldedText(document)
     best: Support | None = None
     for span in islice(source.spans(quote), MAX_OCCURRENCES):
-        path = context if isinstance(context, str) else context(span[0])
-        headings = tuple(part for part in (fold(part) for part in path.split(" > ")) if part)
-        support = _check_at(span, claim, source.text, headings)
+        support = _check_at(span, claim, source.text, source.path_at(span[0], context))
         if support.status is SupportStatus.SUPPORTED:
             return support
         best = best or support

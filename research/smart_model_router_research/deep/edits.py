@@ -18,7 +18,7 @@ MAX_ORDERS = 24
 _MOVABLE = frozenset(
     "if when whenever while by in on at for since because because_of although though after before until unless with "
     "without during as from under within throughout upon through via except instead_of between beginning starting "
-    "following according_to".split()
+    "following according_to once".split()
 )
 """Words that begin a clause or an adverbial that may stand first or last."""
 _BINDING = frozenset("only not even just except especially particularly mainly mostly never no or and than as".split())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from functools import partial
 
 from smart_model_router_research.deep.checking import Support, SupportStatus, check_claim
 from smart_model_router_research.deep.claims import (
@@ -21,7 +20,6 @@ from smart_model_router_research.deep.claims import (
 from smart_model_router_research.deep.contradictions import find_contradictions, settle
 from smart_model_router_research.deep.edits import unvouched
 from smart_model_router_research.deep.folding import FoldedText, fold
-from smart_model_router_research.deep.headings import HeadingPaths, context_of
 from smart_model_router_research.deep.inferences import recompute
 from smart_model_router_research.deep.repair import quotation
 from smart_model_router_research.deep.sources import StoredDocument
@@ -37,7 +35,6 @@ class ClaimExaminer:
     def __init__(self, documents: Iterable[StoredDocument]) -> None:
         self.documents: Mapping[str, StoredDocument] = {document.id: document for document in documents}
         self._texts: dict[str, FoldedText] = {}
-        self._paths: dict[str, HeadingPaths] = {}
         self._changed: dict[str, bool] = {}
 
     def support(self, text: str, evidence: QuotedEvidence) -> Support:
@@ -49,7 +46,7 @@ class ClaimExaminer:
             return Support(SupportStatus.UNSUPPORTED, (f"K1: {evidence.doc_id!r} is blocked: {document.tier_reason}",))
         if self._changed.setdefault(document.id, not document.is_unchanged):
             return Support(SupportStatus.UNSUPPORTED, (f"K1: {evidence.doc_id!r} is not what was retrieved",))
-        return check_claim(text, evidence.quote, self.text_of(document.id), partial(self.context_at, document.id))
+        return check_claim(text, evidence.quote, self.text_of(document.id), one_part(document.title))
 
     def text_of(self, doc_id: str) -> FoldedText:
         """Return a document's text, folded."""
@@ -58,11 +55,9 @@ class ClaimExaminer:
             self._texts[doc_id] = FoldedText(document.text, spaces=not document.runs_words_together)
         return self._texts[doc_id]
 
-    def context_at(self, doc_id: str, position: int) -> str:
+    def headings_at(self, doc_id: str, position: int) -> tuple[str, ...]:
         """Return the title of a document and the headings above a position in it."""
-        if doc_id not in self._paths:
-            self._paths[doc_id] = HeadingPaths(self.documents[doc_id].text)
-        return context_of(self.documents[doc_id].title, self._paths[doc_id].at(position))
+        return self.text_of(doc_id).path_at(position, one_part(self.documents[doc_id].title))
 
     def examine(self, claim: ResearchClaim, *, repair: bool = True) -> ResearchClaim:
         """Return the claim with the evidence that supports it, where it stands, and a status by code.
@@ -89,8 +84,8 @@ class ClaimExaminer:
         for evidence in claim.evidence:
             if self.support(claim.text, evidence).status is not SupportStatus.PARTIAL:
                 continue
-            headings = partial(self.context_at, evidence.doc_id)
-            said = quotation(claim.text, evidence.quote, self.text_of(evidence.doc_id), headings)
+            title = one_part(self.documents[evidence.doc_id].title)
+            said = quotation(claim.text, evidence.quote, self.text_of(evidence.doc_id), title)
             if said is not None:
                 quoted = replace(claim, text=said)
                 found = [(each, self.support(said, each)) for each in claim.evidence]
@@ -130,7 +125,7 @@ class ClaimExaminer:
         """Return whether value, unit and both entities stand in the claim, in a quote or in its headings."""
         known: list[Item] = read_items(fold(claim.text))
         for each in claim.evidence:
-            known += read_items(fold(each.quote)) + read_items(fold(self.context_at(each.doc_id, each.span[0])))
+            known += read_items(fold(each.quote)) + read_items(" ".join(self.headings_at(each.doc_id, each.span[0])))
         stated = f"{claim.value} {claim.unit}" if claim.unit and claim.unit not in claim.value else claim.value
         said = f"{stated} ; {claim.entity} ; {claim.other}"
         return not unvouched([item for item in read_items(fold(said)) if item.kind != "mark"], known)
@@ -177,6 +172,11 @@ def examine_claims(
         documents={document.id: document.cited() for document in examiner.documents.values()},
         contradictions=(*kept, *contradictions),
     )
+
+
+def one_part(title: str) -> str:
+    """Return a title as one part of a context, whatever is in it."""
+    return title.replace(" > ", " ")
 
 
 def is_critical(text: str, kind: ClaimKind) -> bool:

@@ -6,6 +6,9 @@ import re
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterator
+from functools import cached_property
+
+from smart_model_router_research.deep.headings import HeadingPaths
 
 _SINGLE = "\u2018\u2019\u201a\u201b\u2032\u00b4\u0060"
 _DOUBLE = "\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb"
@@ -53,6 +56,21 @@ class FoldedText:
                 parts.append(part)
                 folded_at += len(part) + spaces
         self.folded = (" " if spaces else "").join(parts)
+
+    @cached_property
+    def headings(self) -> HeadingPaths:
+        """The headings of the text."""
+        return HeadingPaths(self.text)
+
+    def path_at(self, position: int, context: str = "") -> tuple[str, ...]:
+        """Return what stands above a place: the parts of `context`, joined by " > ", and the headings of the text.
+
+        Folded; headings that the context ends with count once.
+        """
+        above = [part for part in (fold(part) for part in context.split(" > ")) if part]
+        within = [part for part in (fold(part.replace(" > ", " ")) for part in self.headings.at(position)) if part]
+        shared = next((n for n in range(min(len(above), len(within)), 0, -1) if above[-n:] == within[:n]), 0)
+        return (*above, *within[shared:])
 
     def spans(self, quote: str) -> Iterator[tuple[int, int]]:
         """Yield where the quote stands in the text: from the first character to behind the last."""

@@ -31,12 +31,6 @@ class HeadingPaths:
         return self._paths[found - 1] if found else ()
 
 
-def context_of(title: str, headings: tuple[str, ...]) -> str:
-    """Return title and headings as `check_claim` takes them; a first heading that is the title counts once."""
-    path = [title, *headings] if title and headings[:1] != (title,) else list(headings)
-    return " > ".join(part.replace(" > ", " ") for part in path)
-
-
 def _headings(text: str) -> list[tuple[int, int, str]]:
     """Return position, level and words of each heading. Underlines have levels in the order of their first use."""
     found: list[tuple[int, int, str]] = []

@@ -10,7 +10,6 @@ from typing import Any
 
 from smart_model_router_research.deep.checking import Support, SupportStatus, check_claim
 from smart_model_router_research.deep.folding import FoldedText, fold
-from smart_model_router_research.deep.headings import HeadingPaths, context_of
 from smart_model_router_research.deep.repair import quotation
 from smart_model_router_research.deep.sentences import Sentence, sentences_at, split_sentences
 from smart_model_router_research.deep.words import read_items
@@ -56,13 +55,8 @@ class SearchedText:
 
     def __init__(self, text: str, title: str = "") -> None:
         self.folded = FoldedText(text)
-        self._title = title
-        self._headings = HeadingPaths(text)
+        self.title = title
         self._sentences = _by_words(sentences_at(text, 0, len(text)))
-
-    def context_at(self, position: int) -> str:
-        """Return the title and the headings above a position."""
-        return context_of(self._title, self._headings.at(position))
 
     def nearest(self, text: str) -> list[str]:
         """Return the sentences that share most words with a text, the nearest first; none that shares no word."""
@@ -109,14 +103,14 @@ def _check_part(statement: str, sources: list[SearchedText], quote: str) -> Stat
     )
     for number, source in enumerate(sources):
         for candidate in [quote] if quote else source.nearest(statement):
-            found = check_claim(statement, candidate, source.folded, source.context_at)
+            found = check_claim(statement, candidate, source.folded, source.title)
             if _RANK.index(found.status) < _RANK.index(best.status) or best.source is None:
                 best = _as_result(found, number, candidate)
             if best.status is SupportStatus.SUPPORTED:
                 return best
     if best.status is SupportStatus.PARTIAL and best.source is not None:
         source = sources[best.source]
-        instead = quotation(statement, best.quote, source.folded, source.context_at) or ""
+        instead = quotation(statement, best.quote, source.folded, source.title) or ""
         return StatementSupport(
             status=best.status, reasons=best.reasons, source=best.source, quote=best.quote, instead=instead
         )

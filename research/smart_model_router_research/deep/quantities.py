@@ -44,7 +44,7 @@ _NAMES = {
     "kg": "kg kilogram kilograms",
     "mg": "mg milligram milligrams",
     "ug": "mcg µg μg microgram micrograms",
-    "L": "L litre litres liter liters",
+    "L": "L l litre litres liter liters",
     "ml": "ml mL millilitre millilitres milliliter milliliters",
     "t": "t tonne tonnes",
     "%": "% percent",

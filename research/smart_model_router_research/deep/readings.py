@@ -10,12 +10,21 @@ from collections.abc import Iterator
 
 from smart_model_router_research.deep.edits import NAMED_NOUNS, Part, orders_of, parts_of
 from smart_model_router_research.deep.folding import fold
+from smart_model_router_research.deep.quantities import Quantity
 from smart_model_router_research.deep.sentences import ITEM_MARK, Sentence
 from smart_model_router_research.deep.words import LIGHT, Item, read_items
 
 SYMMETRIC = ("border countries", "borders", "bordering countries", "land boundaries", "neighbours", "neighbors")
 """Labels of what two entities have in common: either can be read from the other's page."""
 
+_NAME = r"(?:[Tt]he )?[A-Z][\w'-]*(?: [A-Z][\w'-]*)*"
+_MUTUAL = re.compile(
+    rf"({_NAME}) (borders|is twinned with|is married to|is adjacent to|is next to|is [\d.,]+ \w+ from) ({_NAME})"
+    r"((?: along [^,;:]*)?[.]?)"
+)
+"""Sentences about two names that say the same from either end."""
+_DIVISIONS = frozenset("section chapter article part clause paragraph rule appendix schedule".split())
+"""Nouns of numbered parts of a text: "This section" is what the heading names."""
 _DEFAULTS = frozenset("default defaults value".split())
 _TURNING_HEADINGS = frozenset(
     "myth myths misconception misconceptions fallacy fallacies hoax incorrect wrong false not no never without removed "
@@ -80,6 +89,8 @@ def readings_of(sentence: Sentence, header: list[str] | None, context: tuple[str
         yield [*led, *own]
     if is_turned:
         return
+    if (mirrored := _MUTUAL.fullmatch(text)) is not None:
+        yield parts_of(read_items(f"{mirrored[3]} {mirrored[2]} {mirrored[1]}{mirrored[4]}"), whole=True)
     for parts in orders_of(own):
         yield parts
         yield from _named(parts, context)
@@ -130,26 +141,39 @@ def row_readings(sentence: Sentence, header: list[str] | None) -> Iterator[str]:
     cells = cells_of(sentence.text)
     if header is None or len(cells) != len(header) or not cells[0]:
         return
+    names = [cells[0], f"{header[0]} {cells[0]}"] if header[0] else [cells[0]]
     for column, cell in zip(header[1:], cells[1:], strict=True):
         if cell and column and header.count(column) == 1:
-            yield f"The {column} of {cells[0]} is {cell}"
-            yield f"{cells[0]} {column} is {cell}"
+            for heading, value in _with_unit(column, cell):
+                for name in names:
+                    yield f"The {heading} of {name} is {value}"
+                yield f"{cells[0]} {heading} is {value}"
+
+
+def _with_unit(column: str, cell: str) -> Iterator[tuple[str, str]]:
+    """Yield the head of a column with a cell, and with the unit that it has in parentheses behind the number."""
+    yield column, cell
+    match = re.fullmatch(r"(.+?) \(([^()]{1,12})\)", column)
+    if match is not None and re.fullmatch(r"-?[\d.,' ]+", cell):
+        unit = read_items(f"1 {match[2]}")
+        if len(unit) == 1 and isinstance(unit[0].key, Quantity) and unit[0].key.unit:
+            yield match[1], f"{cell} {match[2]}"
 
 
 def _labels(text: str, context: tuple[str, ...]) -> Iterator[str]:
-    """Yield the readings of "LABEL: VALUE" on the page of a title."""
+    """Yield the readings of "LABEL: VALUE": of the page, or of the heading that names one of several things on it."""
     label, colon, value = text.partition(": ")
     if not colon or not context or not value.strip() or len(label) > 80:
         return
-    title, headings = context[0], [heading for heading in context[1:] if heading.casefold() not in _SECTIONS]
+    subject = [context[0], *(heading for heading in context[1:] if heading.casefold() not in _SECTIONS)][-1]
     for item in _items_of(value.strip()):
-        for name in (label, *(f"{heading}, {label}" for heading in headings[-1:])) if headings else (label,):
-            if headings and name == label:
-                continue
-            yield f"{name} of {title}: {item}"
-            yield f"The {name} of {title} is {item}"
+        yield f"{label} of {subject}: {item}"
+        yield f"The {label} of {subject} is {item}"
+        if subject != context[0]:
+            yield f"{subject}, {label} of {context[0]}: {item}"
+            yield f"The {subject}, {label} of {context[0]} is {item}"
         if label.lower() in SYMMETRIC:
-            yield from _symmetric(label, title, item)
+            yield from _symmetric(label, subject, item)
 
 
 def _items_of(value: str) -> list[str]:
@@ -172,6 +196,11 @@ def _named(parts: list[Part], context: tuple[str, ...]) -> Iterator[list[Part]]:
 
     "It" and "The option" may be of the sentence before.
     """
+    if parts and parts[0].first == "this" and context:
+        noun = parts[0].items[1].written.casefold() if len(parts[0].items) > 1 else ""
+        if noun and noun in _DIVISIONS and context[-1].casefold().startswith(f"{noun} "):
+            heading = tuple(item for item in read_items(context[-1]) if item.kind != "mark")
+            yield [Part((*heading, *parts[0].items[2:])), *parts[1:]]
     names = _names(context)
     if not names or not parts or parts[0].first not in ("this", "the"):
         return

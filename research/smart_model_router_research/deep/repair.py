@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from itertools import islice
 
 from smart_model_router_research.deep.checking import MAX_OCCURRENCES, SupportStatus, check_claim, is_quoted
@@ -26,7 +25,7 @@ _NO_SUBJECT = re.compile(
 """The beginnings of sentences that say something of what stands above them: notes on versions, and verbs alone."""
 
 
-def quotation(text: str, quote: str, document: FoldedText, context: str | Callable[[int], str] = "") -> str | None:
+def quotation(text: str, quote: str, document: FoldedText, context: str = "") -> str | None:
     """Return the sentence of the source that a claim comes closest to where its quote stands.
 
     The headings stand before it where it begins with a pronoun or has no subject. None where the quote is not in the
@@ -37,9 +36,9 @@ def quotation(text: str, quote: str, document: FoldedText, context: str | Callab
         said = max(_said_at(span, document.text), key=lambda said: len(wanted & _telling(read_items(said))), default="")
         if not wanted & _telling(read_items(said)):
             continue
-        path = context if isinstance(context, str) else context(span[0])
-        if path and (not stands_alone(said) or any(is_turning(heading) for heading in path.split(" > "))):
-            said = f"{fold(path)}: {said}"
+        path = document.path_at(span[0], context)
+        if path and (not stands_alone(said) or any(map(is_turning, path))):
+            said = f"{' > '.join(path)}: {said}"
         if check_claim(said, quote, document, context).status is SupportStatus.SUPPORTED:
             return said
     return None

@@ -35,7 +35,7 @@ _ENGLISH = frozenset(
     "the of and to is are a an in it that for be by on with as not or this when if can from has have was which".split()
 )
 _FOREIGN = frozenset(
-    "der die das und nicht ist ein eine mit von den im le la les et pas est un une des du dans el los las y no es "
+    "der die das und nicht ist ein eine mit von den im le la les et pas est un une des du dans el los las y es "
     "en con que il non di che lo gli per het van niet een och inte ikke og nie na nao não com para ve bir".split()
 )
 _UNCHANGED = frozenset(
@@ -252,16 +252,19 @@ def synonym_rows() -> list[list[str]]:
 
 
 def _forms(entry: str, kind: str) -> list[str]:
-    """Return the forms of a word of a row: four of a verb (irregular ones are given with slashes), one of others."""
+    """Return the forms of a word of a row: five of a verb (irregular ones are given with slashes), one of others.
+
+    The participle of the past is its past where it is not given.
+    """
     given = entry.split("/")
     if kind != "verb" or len(given) > 1:
-        return given
+        return [*given, given[2]] if len(given) == 4 else given
     verb = given[0]
     third = f"{verb[:-1]}ies" if _ends_in_consonant_y(verb) else verb + ("es" if verb.endswith(_SIBILANT) else "s")
     if verb.endswith("e"):
-        return [verb, third, f"{verb}d", f"{verb[:-1]}ing"]
+        return [verb, third, f"{verb}d", f"{verb[:-1]}ing", f"{verb}d"]
     past = f"{verb[:-1]}ied" if _ends_in_consonant_y(verb) else f"{verb}ed"
-    return [verb, third, past, f"{verb}ing"]
+    return [verb, third, past, f"{verb}ing", past]
 
 
 _SIBILANT = ("s", "x", "z", "ch", "sh", "o")
@@ -332,7 +335,7 @@ def _unit_at(items: list[Item], at: int) -> tuple[tuple[str, Decimal], int] | No
 
 
 def _unit(text: str) -> tuple[str, Decimal] | None:
-    if len(text) == 1 and text.isalpha() and text.islower() and text not in "smhg":
+    if len(text) == 1 and text.isalpha() and text.islower() and text not in "smhgl":
         return None
     return UNITS.get(text) or (UNITS.get(text.lower()) if len(text) > 3 else None)
 

@@ -34,16 +34,17 @@ Note: Logs use UTF-8.
 |---|---|---|
 | http | 80 | web |
 | https | 443 | secure web |
-
-Capital: Juba
+"""
+COUNTRY = """Capital: Juba
 Languages: English (official), Arabic
 Border countries: Kenya 317 km; Uganda 475 km
 """
 
 
 def supports(claim: str, quote: str, context: str = "") -> bool:
-    """Return whether SERVER supports a claim by a quote."""
-    return check_claim(claim, quote, SERVER, context).status is SupportStatus.SUPPORTED
+    """Return whether the page of the server or of the country supports a claim by a quote."""
+    page = COUNTRY if quote in COUNTRY else SERVER
+    return check_claim(claim, quote, page, context).status is SupportStatus.SUPPORTED
 
 
 @cache
@@ -98,6 +99,7 @@ def test_most_true_claims_are_accepted_before_any_repair() -> None:
         ("The capital of South Sudan is Juba.", "Capital: Juba", "South Sudan"),
         ("Languages of South Sudan: English (official)", "English (official)", "South Sudan"),
         ("Border countries of Uganda: South Sudan 475 km", "Uganda 475 km", "South Sudan"),
+        ("Capital of South Sudan: Juba", "Capital: Juba", "Cities > South Sudan"),
     ],
 )
 def test_licensed_edits_are_accepted(claim: str, quote: str, context: str) -> None:
@@ -120,7 +122,7 @@ def test_licensed_edits_are_accepted(claim: str, quote: str, context: str) -> No
         ("The port of http is 443.", "| https | 443", "Server"),
         ("The use of 443 is secure web.", "| https | 443", "Server"),
         ("The capital of Sudan is Juba.", "Capital: Juba", "South Sudan"),
-        ("Capital of South Sudan: Juba", "Capital: Juba", "Cities > South Sudan"),
+        ("Capital of Cities: Juba", "Capital: Juba", "Cities > South Sudan"),
         ("Logs use UTF-8.", "Logs use UTF-8", "Common myths"),
         ("", "Capital: Juba", ""),
         ("...", "Capital: Juba", ""),
@@ -128,7 +130,7 @@ def test_licensed_edits_are_accepted(claim: str, quote: str, context: str) -> No
 )
 def test_what_turns_a_statement_is_never_left_out(claim: str, quote: str, context: str) -> None:
     """A condition dropped, another cell, another name, a question: not supported, and a reason is given."""
-    support = check_claim(claim, quote, SERVER, context)
+    support = check_claim(claim, quote, COUNTRY if quote in COUNTRY else SERVER, context)
 
     assert support.status is not SupportStatus.SUPPORTED
     assert support.reasons
@@ -165,6 +167,10 @@ def test_edits_do_not_change_what_is_said(source: str, claim: str) -> None:
         ("The lake has a depth of 241 m. It was formed by ice.", "The lake has a depth of 241 m."),
         ("Revenue rose to $3 million.", "Revenue increased to $3 million."),
         ("Noise: 64 dB", "Noise of Server: 64 dB"),
+        ("Chad borders Mali along a river.", "Mali borders Chad along a river."),
+        ("| Mark | Reach (km) |\n|---|---|\n| 4 | 90 |", "The reach of mark 4 is 90 km."),
+        ("The jar was thrown away.", "The jar was discarded."),
+        ("### Section 14\n\nThis section does not apply.", "Section 14 does not apply."),
         ("The dose is 5 mg.", "The dose is 0.005 g."),
         ('"The server is safe."', '"The server is safe."'),
         ("Faiths: Muslim 10 %, other 90 %", "Faiths of Server: Muslim 10 %"),
@@ -187,6 +193,9 @@ def test_what_only_adds_may_go(source: str, claim: str) -> None:
         ("The road, which is open only in summer, leads north.", "The road leads north."),
         ("The function open() opens the store.", "The class open() opens the store."),
         ("Noise: 64 dB", "Noise of Server: 65 dB"),
+        ("Chad borders Mali, which is poor.", "Mali borders Chad, which is poor."),
+        ("### Removed\n\nThe log is kept.", "The log is kept."),
+        ("### Section 14\n\nThis section does not apply.", "Section 15 does not apply."),
         ("These users can log in.", "Users can log in."),
         ('"The server is safe." It was said by no one.', "The server is safe."),
         ('"The server is safe. It is fast," he said.', "It is fast."),
@@ -217,13 +226,15 @@ def test_a_heading_can_turn_what_stands_below_it(heading: str) -> None:
     assert repaired == f"Notes > {heading}: {said}"
 
 
-def test_paraphrases_of_another_author_are_told_apart() -> None:
-    """Of 200 by an author who had not seen the checker no wrong one is accepted, and every true one is kept.
+@pytest.mark.parametrize(("name", "least"), [("paraphrases", 0.15), ("edited_claims", 0.80)])
+def test_claims_by_other_authors_are_told_apart(name: str, least: float) -> None:
+    """Of 200 by authors who had not seen the checker no wrong one is accepted, and every true one is kept.
 
-    Most of the true ones are free paraphrases: they are quoted. With the rows by edits over 80 % need no quotation.
+    The true ones are free paraphrases, of which most are quoted, or licensed edits, of which most need no quotation.
+    With the rows by a script over 80 % need none.
     """
     found: Counter[tuple[bool, str]] = Counter()
-    for line in (ROWS.parent / "research" / "paraphrases.jsonl").read_text("utf-8").splitlines():
+    for line in (ROWS.parent / "research" / f"{name}.jsonl").read_text("utf-8").splitlines():
         row = json.loads(line)
         source = FoldedText(row["source"])
         held = check_claim(row["claim"], row["quote"], source, row["context"]).status is SupportStatus.SUPPORTED
@@ -233,6 +244,7 @@ def test_paraphrases_of_another_author_are_told_apart() -> None:
     accepted = sum(count for (true, _, held), count in judged().items() if true and held) + found[True, "held"]
     of = sum(count for (true, _, _), count in judged().items() if true) + found[True, "held"] + found[True, "quoted"]
     assert accepted / of > 0.80
+    assert found[True, "held"] / (found[True, "held"] + found[True, "quoted"]) > least
 
 
 def test_a_quote_has_to_be_in_the_document() -> None:

@@ -243,7 +243,7 @@ def test_kinds_of_claims_are_told_apart() -> None:
     """Computed, quoted and single-source claims are marked."""
     page = as_markdown(page_of_run(example()))
 
-    assert r"- Capital: Arville \[S1\] *(quoted)* *(single source)*" in page
+    assert r"- The parliament has 120 seats. \[S1\] *(quoted)* *(single source)*" in page
     assert r"countries with a capital). \[S1\] \[S2\] \[S3\] *(computed)*" in page
     assert r"- Capital of Corland: Corport \[S2\] *(single source)*" in page
 
@@ -274,7 +274,7 @@ def test_a_withheld_report_shows_no_findings_until_a_person_accepts_it() -> None
     assert "Arville" not in page
     assert "## Not found in these sources" in page
     assert "Too little evidence; shown because Ada accepted it." in after
-    assert "Capital: Arville" in after
+    assert "Capital of Arland: Arville" in after
 
 
 def test_a_full_delivery_has_no_warning() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from smart_model_router_research.deep.headings import HeadingPaths, context_of
+from smart_model_router_research.deep.folding import FoldedText
+from smart_model_router_research.deep.headings import HeadingPaths
 
 MARKDOWN = """---
 title: Front
@@ -72,7 +73,10 @@ def test_a_place_is_under_the_headings_above_it(text: str, word: str, path: tupl
 
 
 def test_a_title_that_is_the_first_heading_counts_once() -> None:
-    """The path begins with the title; " > " within a heading is no border."""
-    assert context_of("Guide", ("Guide", "Options")) == "Guide > Options"
-    assert context_of("Guide", ("A > B",)) == "Guide > A B"
-    assert context_of("", ()) == ""
+    """The path begins with the context; " > " within a heading is no border."""
+    guide = FoldedText("# Guide\n\n## Options\n\nText.\n\n# A > B\n\nMore.\n")
+    assert guide.path_at(guide.text.index("Text")) == ("Guide", "Options")
+    assert guide.path_at(guide.text.index("Text"), "Manual > Guide") == ("Manual", "Guide", "Options")
+    assert guide.path_at(guide.text.index("Text"), "Manual") == ("Manual", "Guide", "Options")
+    assert guide.path_at(guide.text.index("More"), "Guide") == ("Guide", "A B")
+    assert guide.path_at(0) == ("Guide",)
