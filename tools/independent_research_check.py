@@ -178,17 +178,15 @@ def _in_order(words: Iterable[str], text: Iterable[str]) -> bool:
 # ------------------------------------------------------------------------------------------------------- the folder
 
 
-def edges(graph: Json, delivered: Json, readings: Readings) -> list[tuple[str, str, str]]:
+def edges(graph: Json, delivered: Json) -> list[tuple[str, str, str]]:
     """Return the edges of the delivered round."""
     claims = chosen(graph, delivered, "claims")
     found = [("answers", claim["id"], claim["question_id"]) for claim in claims if claim["question_id"]]
     found += [("supports", name, claim["id"]) for claim in claims for name in cited_by(claim)]
-    contradictions, ids = graph["contradictions"], {claim["id"] for claim in claims}
-    if "edges" in readings:
-        ofround = chosen(graph, delivered, "contradictions")
-        contradictions = [each for each in ofround if {each["one"], each["other"]} <= ids]
-        contradictions = [each for each in contradictions if each["relation"] != "reconciled"]
-    for each in contradictions:
+    ids = {claim["id"] for claim in claims}
+    for each in chosen(graph, delivered, "contradictions"):
+        if each["relation"] == "reconciled" or not {each["one"], each["other"]} <= ids:
+            continue
         if each["relation"] == "superseded":
             found.append(("supersedes", each["kept"], ({each["one"], each["other"]} - {each["kept"]}).pop()))
         else:
@@ -220,7 +218,7 @@ def rows_of(folder: Path, readings: Readings = AS_LANDED) -> Iterator[Row]:
     yield from rows_of_quality(manifest, graph, delivered, audits)
     claims = chosen(graph, delivered, "claims")
     said_edges = sorted((each["kind"], each["source"], each["target"]) for each in graph["edges"])
-    yield Row("edges", said_edges, edges(graph, delivered, readings))
+    yield Row("edges", said_edges, edges(graph, delivered))
     counts = {
         "questions": len(delivered["questions"]),
         "claims": len(claims),

@@ -20,25 +20,12 @@ LETTER = {
     "agreement": "section 6, `1 - contradicted / claims with two or more independent sources`: claims are counted, "
     "not the matters that several claims are about",
     "superseded": "section 6, `verification = supported / factual claims`: a superseded claim is a factual claim",
-    "future": "section 7, `Later than as_of + 1 day -> unknown; unknown is never recent`",
-    "sources": "section 7, `different registrable domains or publishers`: one of them differs, and both are known",
-    "matrix_minimum": "sections 1 and 2, `Matrix takes ... min_recent_sources`: the configured number, not always 10",
-    "edges": "section 9, `supports/contradicts/supersedes/answers`, and artefacts.md, `of the delivered round`: "
-    "no edge to a claim that the round has not, and none for what is reconciled",
-    "half_life": "section 6, `recency_decay at as_of by domain`: the half-life is the domain's, not the window",
+    "sources": "section 7, `different registrable domains or publishers`: one that differs is enough",
 }
 AS_LANDED: Readings = frozenset()
 METRICS = ("coverage", "source_quality", "agreement", "verification", "recency")
 TIER_WEIGHTS = {"A": Fraction(1), "B": Fraction(6, 10), "C": Fraction(0)}
 QUESTION_WEIGHTS = {1: 3, 2: 2, 3: 1}
-HALF_LIVES = {
-    "ai_ml": 90,
-    "cloud_infrastructure": 180,
-    "ai_software": 120,
-    "programming_languages": 365,
-    "academic_research": 730,
-}
-DEFAULT_HALF_LIFE = 183
 UNKNOWN_RECENCY = Fraction(1, 4)
 NEUTRAL_AGREEMENT = Fraction(1, 2)
 HIGH = Fraction(3, 4)
@@ -63,10 +50,9 @@ def independent(one: Json, other: Json, readings: Readings) -> bool:
         return False
     if one["alone_suffices"] and other["alone_suffices"]:
         return True
-    owners = [(one[field], other[field]) for field in ("domain", "publisher")]
-    if "sources" in readings:
-        return any(mine and yours and mine != yours for mine, yours in owners)
-    return not any(mine and mine == yours for mine, yours in owners)
+    owners = [(one[field].casefold(), other[field].casefold()) for field in ("domain", "publisher")]
+    differing = [mine != yours for mine, yours in owners if mine and yours]
+    return any(differing) if "sources" in readings else bool(differing) and all(differing)
 
 
 def is_dual_sourced(claim: Json, documents: Mapping[str, Json], readings: Readings) -> bool:
@@ -113,7 +99,7 @@ def agreement(claims: Sequence[Json], documents: Mapping[str, Json], readings: R
     """
     matters: dict[object, list[Json]] = {}
     for claim in claims:
-        if claim["status"] in SHOWN:
+        if claim["status"] in SHOWN and claim["kind"] != "inference":
             matters.setdefault(_matter(claim), []).append(claim)
     compared = [group for group in matters.values() if _has_two_sources(group, documents, readings)]
     if "agreement" in readings:
@@ -144,13 +130,13 @@ def verification(claims: Sequence[Json], readings: Readings) -> Fraction:
     return Fraction(weights["supported"], max(sum(weights.values()), 1))
 
 
-def age_in_days(document: Json, as_of: datetime, readings: Readings) -> Fraction | None:
-    """Return the age of a document at `as_of`, at least 0; None for an unknown date."""
+def age_in_days(document: Json, as_of: datetime) -> Fraction | None:
+    """Return the age of a document at `as_of`, at least 0; None for an unknown date, and for one of a day later."""
     if not document["published"] or document["date_confidence"] == "unknown":
         return None
     moment = datetime.combine(day_of(document["published"]), datetime.min.time(), UTC)
     age = Fraction(int((as_of - moment).total_seconds()), 86400)
-    return None if age < -1 and "future" in readings else max(age, Fraction(0))
+    return None if age < -1 else max(age, Fraction(0))
 
 
 def day_of(text: str) -> date:
@@ -159,19 +145,18 @@ def day_of(text: str) -> date:
     return date(year, month or 7, day or (15 if month else 1))
 
 
-def is_recent(document: Json, settings: Json, readings: Readings) -> bool:
+def is_recent(document: Json, settings: Json) -> bool:
     """Return whether a date of medium or high confidence is in the window: 183 days are in, 184 are not."""
-    age = age_in_days(document, datetime.fromisoformat(settings["as_of"]), readings)
+    age = age_in_days(document, datetime.fromisoformat(settings["as_of"]))
     return age is not None and document["date_confidence"] != "low" and int(age) <= settings["window_days"]
 
 
-def recency(documents: Sequence[Json], settings: Json, readings: Readings) -> Fraction:
+def recency(documents: Sequence[Json], settings: Json) -> Fraction:
     """Return the mean decay of the cited documents, or the share of recent ones in mode binary."""
     if settings["recency_mode"] == "binary":
-        return Fraction(sum(is_recent(each, settings, readings) for each in documents), max(len(documents), 1))
-    by_domain = HALF_LIVES.get(settings["domain"], DEFAULT_HALF_LIFE)
-    half_life = by_domain if "half_life" in readings else settings["window_days"]
-    ages = [age_in_days(each, datetime.fromisoformat(settings["as_of"]), readings) for each in documents]
+        return Fraction(sum(is_recent(each, settings) for each in documents), max(len(documents), 1))
+    half_life = settings["half_life_days"]
+    ages = [age_in_days(each, datetime.fromisoformat(settings["as_of"])) for each in documents]
     decays = [UNKNOWN_RECENCY if age is None else power(Fraction(1, 2), age / half_life) for age in ages]
     return sum(decays, Fraction(0)) / max(len(decays), 1)
 
@@ -227,7 +212,7 @@ def audit(graph: Json, number: int, readings: Readings) -> Json:
         "source_quality": sum((TIER_WEIGHTS[each["tier"]] for each in cited), Fraction(0)) / max(len(cited), 1),
         "agreement": compared,
         "verification": verification(claims, readings),
-        "recency": recency(cited, settings, readings),
+        "recency": recency(cited, settings),
     }
     if not cited:
         scores = {name: Fraction(0) for name in METRICS}
@@ -237,7 +222,7 @@ def audit(graph: Json, number: int, readings: Readings) -> Json:
         "round": one_round["round"],
         **scores,
         "nothing_compared": nothing_compared,
-        "recent_source_count": sum(is_recent(each, settings, readings) for each in cited),
+        "recent_source_count": sum(is_recent(each, settings) for each in cited),
         "critical_contradictions": sum(
             each["relation"] == "unresolved" and bool({each["one"], each["other"]} & critical)
             for each in chosen(graph, one_round, "contradictions")
@@ -246,18 +231,17 @@ def audit(graph: Json, number: int, readings: Readings) -> Json:
         "ci_geometric": indexes["geometric"],
         "ci_score": indexes[settings["aggregation"]],
     }
-    floors = floors_of(inputs, readings)
+    floors = floors_of(inputs)
     found["floor_violations"] = sorted(name for name, least in floors.items() if found[name] < least)
     found["gate_passed"] = gate(found, inputs, graph["rounds"][:number])
     return found
 
 
-def floors_of(inputs: Json, readings: Readings) -> dict[str, Fraction]:
+def floors_of(inputs: Json) -> dict[str, Fraction]:
     """Return the least value of each metric, and of the count of recent sources, that passes the gate."""
     matrix = inputs["policy"] == "matrix"
     floors = {name: HIGH if matrix else Fraction(repr(inputs["floors"].get(name, 0))) for name in METRICS}
-    fixed = matrix and "matrix_minimum" not in readings
-    return {**floors, "recent_source_count": Fraction(10 if fixed else inputs["min_recent_sources"])}
+    return {**floors, "recent_source_count": Fraction(inputs["min_recent_sources"])}
 
 
 def gate(found: Json, inputs: Json, earlier: Sequence[Json]) -> bool:

@@ -269,8 +269,9 @@ def _graph_file(run: ResearchRun) -> GraphFile:
         )
         for number, (each, audit) in enumerate(zip(run.rounds, run.audits, strict=True), start=1)
     )
+    given = run.config.metrics
     metrics = replace(
-        run.config.metrics, window_days=run.config.metrics.window, windows=None, weights=run.config.weights
+        given, window_days=given.window, half_life_days=given.half_life, windows=None, weights=run.config.weights
     )
     return GraphFile(
         schema_version=SCHEMA_VERSION,
@@ -291,7 +292,10 @@ def _edges(run: ResearchRun) -> Iterator[GraphEdge]:
             yield GraphEdge(kind="answers", source=claim.id, target=claim.question_id)
         for doc_id in dict.fromkeys(evidence.doc_id for evidence in claim.evidence):
             yield GraphEdge(kind="supports", source=doc_id, target=claim.id)
-    for each in run.contradictions:
+    known = {claim.id for claim in run.graph.claims}
+    for each in run.graph.contradictions:
+        if each.relation is Relation.RECONCILED or not {each.one, each.other} <= known:
+            continue
         if each.relation is Relation.SUPERSEDED:
             older = each.other if each.kept == each.one else each.one
             yield GraphEdge(kind="supersedes", source=each.kept, target=older)

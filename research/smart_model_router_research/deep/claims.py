@@ -167,12 +167,13 @@ class ClaimGraph:
 def are_independent(one: CitedDocument, other: CitedDocument) -> bool:
     """Return whether two documents are two sources: neither copies of each other, nor of one domain or publisher.
 
-    Documents of corpora that vouch for each document by itself are, when they are two.
+    Documents of corpora that vouch for each document by itself are, when they are two. Where neither domains nor
+    publishers of both are known, nothing says that they are two.
     """
     if one.id == other.id or (one.origin and one.origin == other.origin):
         return False
     if one.alone_suffices and other.alone_suffices:
         return True
-    same_domain = bool(one.domain) and one.domain == other.domain
-    same_publisher = bool(one.publisher) and one.publisher.casefold() == other.publisher.casefold()
-    return not (same_domain or same_publisher)
+    pairs = [(one.domain, other.domain), (one.publisher.casefold(), other.publisher.casefold())]
+    known = [pair for pair in pairs if all(pair)]
+    return bool(known) and all(mine != its for mine, its in known)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import combinations
 from types import MappingProxyType
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 from smart_model_router_research.deep.claims import (
     CitedDocument,
     ClaimGraph,
+    ClaimKind,
     ClaimStatus,
     Contradiction,
     ResearchClaim,
@@ -22,8 +23,8 @@ from smart_model_router_research.deep.claims import (
 )
 from smart_model_router_research.deep.comparing import Matter, matter_of
 from smart_model_router_scoring.confidence import compute_ci
-from smart_model_router_scoring.decay import MODES, age_days, get_recency_window, is_recent, recency_decay
-from smart_model_router_scoring.options import check_choice
+from smart_model_router_scoring.decay import MODES, age_days, get_recency_window, is_future, is_recent, recency_decay
+from smart_model_router_scoring.options import check_choice, check_count
 
 TIER_WEIGHTS: Mapping[SourceTier, float] = MappingProxyType({SourceTier.A: 1.0, SourceTier.B: 0.6, SourceTier.C: 0.0})
 """The quality of a cited document, by its tier. Read-only."""
@@ -39,13 +40,14 @@ _NOT_FACTUAL = (ClaimStatus.SUPERSEDED,)
 class MetricsConfig:
     """The settings of metrics beside the graph. Raises ConfigError.
 
-    `as_of` is the day that ages are counted to. `domain` has a window of recency, unless `window_days` gives one.
-    `recency_mode` is `decay` or `binary`.
+    `as_of` is the day that ages are counted to. `domain` has a window of recency, unless `window_days` gives one, and a
+    half-life, unless `half_life_days` does; both are days, more than 0. `recency_mode` is `decay` or `binary`.
     """
 
     as_of: datetime
     domain: str = "default"
     window_days: int | None = None
+    half_life_days: int | None = None
     recency_mode: str = "decay"
     windows: Mapping[str, int] | None = None
     weights: Mapping[str, float] | None = None
@@ -53,13 +55,25 @@ class MetricsConfig:
 
     def __post_init__(self) -> None:
         check_choice("recency_mode", self.recency_mode, MODES)
+        for name in ("window_days", "half_life_days"):
+            if getattr(self, name) is not None:
+                check_count(name, getattr(self, name), 1)
         if self.as_of.tzinfo is None:
             object.__setattr__(self, "as_of", self.as_of.replace(tzinfo=UTC))
 
     @property
     def window(self) -> int:
         """The days in which a source is recent."""
-        return self.window_days or get_recency_window(self.domain, config_windows=self.windows)
+        return self.window_days or self._of_domain
+
+    @property
+    def half_life(self) -> int:
+        """The days after which a source counts half, in mode `decay`."""
+        return self.half_life_days or self._of_domain
+
+    @property
+    def _of_domain(self) -> int:
+        return get_recency_window(self.domain, config_windows=self.windows)
 
 
 def metrics_of(graph: ClaimGraph, config: MetricsConfig) -> dict[str, Any]:
@@ -122,10 +136,13 @@ def _is_covered(question: SubQuestion, graph: ClaimGraph) -> bool:
 
 
 def _agreement(graph: ClaimGraph) -> float | None:
-    """Return 1 less the share of contradicted matters among those that two independent sources speak of."""
+    """Return 1 less the share of contradicted matters among those that two independent sources speak of.
+
+    An inference is no further voice: it says what its premises say.
+    """
     matters: dict[Matter, list[ResearchClaim]] = {}
     for claim in graph.claims:
-        if claim.status in (ClaimStatus.SUPPORTED, ClaimStatus.CONTRADICTED):
+        if claim.status in (ClaimStatus.SUPPORTED, ClaimStatus.CONTRADICTED) and claim.kind is not ClaimKind.INFERENCE:
             matters.setdefault(matter_of(claim) or ("", claim.id), []).append(claim)
     disputed = {claim_id for each in graph.unresolved for claim_id in (each.one, each.other)}
     compared = contradicted = 0
@@ -149,7 +166,7 @@ def _recency(document: CitedDocument, config: MetricsConfig) -> float:
     age = _age(document, config)
     if config.recency_mode == "binary":
         return float(_is_recent(document, config))
-    return UNKNOWN_DATE if age is None else recency_decay(age, half_life_days=config.window)
+    return UNKNOWN_DATE if age is None else recency_decay(age, half_life_days=config.half_life)
 
 
 def _is_recent(document: CitedDocument, config: MetricsConfig) -> bool:
@@ -158,7 +175,10 @@ def _is_recent(document: CitedDocument, config: MetricsConfig) -> bool:
 
 
 def _age(document: CitedDocument, config: MetricsConfig) -> float | None:
-    return age_days(document.published, config.as_of) if document.published else None
+    """Return the days since a document's date; None for one that is unknown, or more than a day after `as_of`."""
+    if is_future(document.published, config.as_of + timedelta(days=1)):
+        return None
+    return age_days(document.published, config.as_of)
 
 
 def _critical_contradictions(graph: ClaimGraph) -> list[Contradiction]:

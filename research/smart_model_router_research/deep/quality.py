@@ -30,7 +30,7 @@ class AuditConfig:
     """The settings of audits: those of the metrics and those of the gate. Raises ConfigError.
 
     `policy` is `two_tier` or `matrix`. The latter has its own bounds: `min_ci` (0..1) is then only the target that is
-    named, and `min_recent_sources` and `floors` count for nothing.
+    named, and `floors` count for nothing.
     """
 
     metrics: MetricsConfig
@@ -50,7 +50,7 @@ class AuditConfig:
     def gate(self) -> TwoTier | Matrix:
         """Return the gate."""
         if self.policy == "matrix":
-            return Matrix()
+            return Matrix(min_recent_sources=self.min_recent_sources)
         return TwoTier(
             floors=self.floors,
             min_recent_sources=self.min_recent_sources,

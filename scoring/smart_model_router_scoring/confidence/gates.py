@@ -95,15 +95,22 @@ class TwoTier:
 
 @dataclass(frozen=True, kw_only=True)
 class Matrix:
-    """Every metric High (0.75) or better, 10 recent sources, no critical contradiction, no regression.
+    """Every metric `high` (0.75) or better, enough recent sources, no critical contradiction, no regression.
 
     The index decides nothing here; it breaks ties between rounds (see `coalesce_best_round`).
     """
 
+    high: float = HIGH
+    min_recent_sources: int = MIN_RECENT_SOURCES
+
+    def __post_init__(self) -> None:
+        check_number("high", self.high, 0, 1)
+        check_count("min_recent_sources", self.min_recent_sources, 0)
+
     def check(self, outputs: Mapping[str, object], *, regressed: bool = False) -> GateResult:
         """Judge a round's outputs, as `TwoTier.check` does; `regressed` says that it is worse than the round before."""
         failed = _Failures(outputs, DEFAULT_WEIGHTS)
-        failed.floors(dict.fromkeys(DEFAULT_WEIGHTS, HIGH), MIN_RECENT_SOURCES)
+        failed.floors(dict.fromkeys(DEFAULT_WEIGHTS, self.high), self.min_recent_sources)
         if regressed:
             failed.reasons.append("the round is worse than the one before")
         return failed.result(compute_ci(outputs))

@@ -310,6 +310,15 @@ def test_the_matrix_asks_for_high_everywhere() -> None:
     assert result.reasons == ("agreement 0.74 is below its floor 0.75",)
 
 
+def test_the_matrix_takes_its_bounds() -> None:
+    """How high is high and how many sources are enough are settings."""
+    outputs = {**dict.fromkeys(DEFAULT_WEIGHTS, 0.7), "recent_source_count": 2, "critical_contradictions": 0}
+    assert not Matrix().check(outputs).passed
+    assert Matrix(high=0.7, min_recent_sources=2).check(outputs).passed
+    with pytest.raises(ConfigError, match="high"):
+        Matrix(high=2)
+
+
 def test_the_matrix_refuses_a_regression() -> None:
     """A round that is worse than the one before does not pass; the other policy does not ask."""
     assert Matrix().check(ROUND, regressed=True).reasons == ("the round is worse than the one before",)

@@ -10,6 +10,7 @@ import pytest
 from smart_model_router_research.deep.claims import (
     CitedDocument,
     ClaimGraph,
+    ClaimKind,
     ClaimStatus,
     Contradiction,
     QuotedEvidence,
@@ -124,6 +125,23 @@ def test_agreement_asks_matters_of_two_sources() -> None:
     assert (both["agreement"], both["nothing_compared"]) == (0.5, False)
 
 
+def test_an_inference_is_no_voice_of_its_own() -> None:
+    """It cites what its premises cite, and is no voice of its own."""
+    computed = claim("x", "a", "b", kind=ClaimKind.INFERENCE)
+    assert metrics_of(graph(computed), CONFIG)["nothing_compared"] is True
+
+
+def test_window_and_half_life_are_two_settings() -> None:
+    """A wider window makes more sources recent, and ages none of them more slowly."""
+    old = replace(graph(claim("x", "a")), documents={"a": replace(A, published="2025-12-30")})
+    found = metrics_of(old, replace(CONFIG, window_days=90))
+    assert (found["recency"], found["recent_source_count"]) == (pytest.approx(0.5), 0)
+    found = metrics_of(old, replace(CONFIG, half_life_days=366))
+    assert (found["recency"], found["recent_source_count"]) == (pytest.approx(0.5**0.5), 1)
+    with pytest.raises(ConfigError, match="half_life_days"):
+        replace(CONFIG, half_life_days=0)
+
+
 def test_verification_counts_critical_claims_twice() -> None:
     """Supported claims of all factual ones; what is superseded is left out."""
     claims = [
@@ -145,6 +163,8 @@ def test_verification_counts_critical_claims_twice() -> None:
         ("", "decay", 0.25, 0),
         ("", "binary", 0.0, 0),
         ("tomorrow", "decay", 0.25, 0),
+        ("2026-07-02", "decay", 1.0, 1),
+        ("2026-07-03", "decay", 0.25, 0),
     ],
 )
 def test_recency_counts_days_to_as_of(published: str, mode: str, recency: float, count: int) -> None:
@@ -200,11 +220,12 @@ def test_a_floor_cannot_be_bought_off() -> None:
         (replace(B, domain="a.org"), False),
         (replace(B, publisher="a"), False),
         (replace(B, origin="o"), False),
-        (replace(B, domain="", publisher=""), True),
+        (replace(B, domain="", publisher=""), False),
+        (replace(B, domain=""), True),
     ],
 )
 def test_copies_are_no_second_source(other: CitedDocument, independent: bool) -> None:
-    """One domain, one publisher or one origin is one source."""
+    """One domain, one publisher or one origin is one source, and so is what has no known publisher."""
     assert are_independent(replace(A, origin="o"), other) is independent
 
 
