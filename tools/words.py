@@ -26,6 +26,7 @@ DOCUMENTS = (
 )
 DATA = {
     "benchmarks/search/collections.py",
+    "research/smart_model_router_research/deep/clauses.py",
     "research/smart_model_router_research/deep/offline.py",
     "research/smart_model_router_research/deep/questions.py",
     "research/smart_model_router_research/deep/sentence_answers.py",

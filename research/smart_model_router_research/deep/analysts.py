@@ -25,7 +25,7 @@ from smart_model_router_research.deep.folding import FoldedText, fold
 from smart_model_router_research.deep.found_answers import FoundAnswer, ReadDocument
 from smart_model_router_research.deep.matching import stem_of
 from smart_model_router_research.deep.questions import QuestionPattern, Wanted
-from smart_model_router_research.deep.statements import StatementKind
+from smart_model_router_research.deep.statements import Statement, StatementKind
 from smart_model_router_research.deep.values import year_of
 from smart_model_router_research.deep.vouching import split_entity
 
@@ -126,14 +126,15 @@ def answers_of(
     if not _mentions(document, pattern, topics):
         return
     for statement in document.statements:
-        if (
-            statement.kind is StatementKind.VERSION
-            or telling is None
-            or telling.search(f"{statement.text} {statement.label}")
-        ):
+        if statement.kind is StatementKind.VERSION or telling is None or telling.search(_searched(statement)):
             found = answer_in(statement, pattern, document, topics)
             if found is not None:
                 yield found
+
+
+def _searched(statement: Statement) -> str:
+    heads = " ".join(head for head, _ in statement.cells)
+    return f"{statement.text} {statement.label} {heads}"
 
 
 def _mentions(document: ReadDocument, pattern: QuestionPattern, topics: frozenset[str]) -> bool:
@@ -154,6 +155,8 @@ def best_of(answers: Iterable[FoundAnswer], pattern: QuestionPattern) -> list[Fo
     near = [answer for answer in ordered if best.score - answer.score < MARGIN]
     if pattern.wanted is Wanted.LIST:
         return _listed(best, near)
+    if pattern.wanted in (Wanted.DEFINITION, Wanted.OPEN):
+        return [best]
     kept: dict[str, FoundAnswer] = {}
     for answer in near:
         known = kept.setdefault(answer.document.stored.id, answer)
@@ -223,6 +226,8 @@ def _wordings(found: FoundAnswer) -> Iterator[str]:
     if statement.kind is StatementKind.ROW and found.attribute and statement.cells and found.item:
         yield f"The {found.attribute} of {statement.cells[0][1]} is {found.item}"
     yield statement.text
+    if statement.term:
+        yield f"{statement.term} {statement.text}"
     if path:
         yield f"{' > '.join(path)}: {statement.text}"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from smart_model_router_research.deep.found_answers import FoundAnswer, ReadDocument
-from smart_model_router_research.deep.labelled_answers import answer_by_label, answer_by_row
+from smart_model_router_research.deep.labelled_answers import answer_by_label, answer_by_row, says_label
 from smart_model_router_research.deep.questions import QuestionPattern, Wanted
 from smart_model_router_research.deep.sentence_answers import answer_by_sentence
 from smart_model_router_research.deep.statements import Statement, StatementKind
@@ -28,16 +28,14 @@ def answer_in(
         return answer_by_version(statement, pattern, document, match, topics)
     if statement.kind is StatementKind.VERSION:
         return _dated(statement, pattern, document, match, topics)
-    found: FoundAnswer | None = None
     if statement.kind is StatementKind.ROW:
-        found = answer_by_row(statement, pattern, document, match)
-    elif statement.kind is StatementKind.LABELLED:
-        found = answer_by_label(statement, pattern, document, match) or answer_by_sentence(
-            statement, pattern, document, match
-        )
-    else:
-        found = answer_by_sentence(statement, pattern, document, match)
-    return found
+        return answer_by_row(statement, pattern, document, match)
+    if statement.kind is StatementKind.LABELLED:
+        found = answer_by_label(statement, pattern, document, match)
+        # What a label says of its page is not said of whatever else the value names.
+        if found is not None or (match.inner and says_label(statement, pattern)):
+            return found
+    return answer_by_sentence(statement, pattern, document, match)
 
 
 def _dated(

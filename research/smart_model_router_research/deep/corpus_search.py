@@ -7,7 +7,8 @@ find, and what answers a question is for the reader of the documents to say.
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
+import re
+from collections import Counter, OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from pathlib import Path
 from smart_model_router_research.deep.claims import SourceTier
 from smart_model_router_research.deep.found_answers import ReadDocument
 from smart_model_router_research.deep.naming import bare
+from smart_model_router_research.deep.page_outline import outline_of_page
 from smart_model_router_research.deep.sources import DateConfidence, SourceDate, StoredDocument, sha256_of
 from smart_model_router_scoring.fusion import FusionConfig
 from smart_model_router_scoring.retrieval import (
@@ -27,7 +29,11 @@ from smart_model_router_scoring.retrieval import (
 )
 from smart_model_router_scoring.retrieval.orchestrator import GRAPH, GRAPH_WEIGHT
 
-HITS = 10
+HITS = 16
+SAMPLED = 24
+MOST_SHARE = 0.75
+"""A name that this share of the sampled documents has is one that all are about."""
+_NAME = re.compile(r"\b[A-Z][\w.+#-]*\w")
 MOST_KEPT = 512
 """Documents that are kept read."""
 
@@ -57,6 +63,7 @@ class CorpusSearch:
         self._orchestrator = QueryOrchestrator(self.index, config=config)
         self._kept: OrderedDict[str, ReadDocument] = OrderedDict()
         self._generation = -1
+        self._topics: frozenset[str] | None = None
 
     async def hits(self, text: str, most: int = HITS) -> list[Passage]:
         """Return the best passages for a text, best first; none for one without words."""
@@ -66,6 +73,7 @@ class CorpusSearch:
         if results.facts.generation != self._generation:
             self._generation = results.facts.generation
             self._kept.clear()
+            self._topics = None
         return list(results.passages)
 
     async def search(self, text: str, most: int = HITS) -> list[ReadDocument]:
@@ -88,9 +96,19 @@ class CorpusSearch:
             self._kept.popitem(last=False)
         return found
 
-    async def all_paths(self) -> list[str]:
-        """Return the paths of all documents, in order."""
-        return sorted(await asyncio.to_thread(self.index.paths))
+    async def topics(self) -> frozenset[str]:
+        """Return the names, in lower case, that most documents mention and none is about; a sample is read once."""
+        if self._topics is None:
+            paths = sorted(await asyncio.to_thread(self.index.paths))
+            sample = await self.read(paths[:: max(1, len(paths) // SAMPLED)][:SAMPLED])
+            counted: Counter[str] = Counter()
+            for document in sample:
+                counted.update({name.casefold() for name in _NAME.findall(document.stored.text)})
+            least = max(MOST_SHARE * len(sample), min(len(sample), 3))
+            own = {bare(path.rpartition("/")[2].split(".")[0]).casefold() for path in paths}
+            own |= {name.casefold() for document in sample for name in document.names}
+            self._topics = frozenset(name for name, count in counted.items() if count >= least and name not in own)
+        return self._topics
 
     def _fetch(self, paths: Sequence[str]) -> list[ReadDocument | None]:
         found: list[ReadDocument | None] = []
@@ -104,12 +122,13 @@ class CorpusSearch:
 
 def stored_document(document: IndexedDocument, facts: CorpusFacts) -> StoredDocument:
     """Return a document of an index as a run stores it. Its id is the name of its corpus and its path."""
+    text = outline_of_page(document.text) if document.path.endswith((".html", ".htm")) else document.text
     dated = SourceDate(day=facts.as_of, signal="corpus", confidence=DateConfidence.HIGH) if facts.as_of else None
     heading = next((chunk.heading for chunk in document.chunks if chunk.heading), "")
     return StoredDocument(
         id=f"{facts.name}/{document.path}",
-        text=document.text,
-        sha256=sha256_of(document.text),
+        text=text,
+        sha256=sha256_of(text),
         title=bare(heading.split(" > ")[0]),
         url=f"{facts.base_url.rstrip('/')}/{document.path}" if facts.base_url else "",
         publisher=facts.publisher or facts.name,

@@ -11,6 +11,9 @@ _HEAD = re.compile(
 )
 _CALLED = re.compile(r"[^()\[\],]*?(?P<name>[\w.]*[^\W\d][\w.]*)\(")
 """A signature: the name stands right before the parenthesis, in C behind the type of the result."""
+_NUMBERED = re.compile(
+    r"^(?:(?:Chapter|Appendix|Section|Part) [\dA-Z]+[.:]?|\d+(?:\.\d+)+\.?|\d+\.|[A-Z](?:\.\d+)+\.?)\s+(?=\S)"
+)
 _ROLE = re.compile(r":[\w:]+:`([^`<]*?)(?:\s*<[^>]*>)?`")
 _TITLE_WORDS = re.compile(r"[^\W_]+")
 _LEADING = frozenset("the a an in of and or for with when if on at by from to as see only both between like".split())
@@ -18,7 +21,7 @@ _LEADING = frozenset("the a an in of and or for with when if on at by from to as
 
 def head_of(heading: str) -> str:
     """Return what a heading or a signature defines: `copy` of "copy(src, dst)"; "" where it begins with no name."""
-    text = _ROLE.sub(r"\1", heading.strip()).strip("`*\"' ")
+    text = _NUMBERED.sub("", _ROLE.sub(r"\1", heading.strip()).strip("`*\"' "))
     match = _CALLED.match(text) or _HEAD.match(text)
     return match["name"] if match else ""
 
@@ -26,7 +29,7 @@ def head_of(heading: str) -> str:
 def bare(heading: str) -> str:
     """Return a heading without markup, and without what stands in parentheses at its end."""
     text = _ROLE.sub(r"\1", heading.strip())
-    text = re.sub(r"\s*\([^()]*\)\s*$", "", text)
+    text = re.sub(r"\s*\([^()]*\)\s*$", "", _NUMBERED.sub("", text))
     return re.sub(r"[`*]", "", text).strip(" #:")
 
 

@@ -11,7 +11,7 @@ from smart_model_router_research.deep.claims import ResearchClaim, SubQuestion
 from smart_model_router_research.deep.corpus_search import HITS, CorpusSearch
 from smart_model_router_research.deep.found_answers import FoundAnswer, ReadDocument
 from smart_model_router_research.deep.inferences import InferenceError, Operation, infer
-from smart_model_router_research.deep.matching import WORD
+from smart_model_router_research.deep.matching import WORD, stems_of
 from smart_model_router_research.deep.questions import (
     GAP,
     MEASURES,
@@ -25,6 +25,8 @@ from smart_model_router_research.deep.values import items_of, numbers_in
 
 MANY_HITS = 40
 """Passages that are looked at where an entity has to be found by what is said of it."""
+TITLE_HITS = 6
+"""Passages that are looked at for the pages of the things that a question names."""
 MAX_MEMBERS = 60
 """Things that are compared."""
 
@@ -87,9 +89,9 @@ class _Session:
             return await self._compared(pattern)
         if pattern.superlative is not None and (found := await self._extreme(pattern)):
             return found
-        if pattern.superlative is None or pattern.entities:
-            return await self._direct(pattern) or await self._counted(pattern)
-        return []
+        if pattern.superlative is not None and _set_and_measure(pattern)[0]:
+            return []
+        return await self._direct(pattern) or await self._counted(pattern)
 
     async def _read(self, text: str, most: int = HITS) -> list[ReadDocument]:
         found = [document for corpus in self._corpora for document in await corpus.search(text, most)]
@@ -108,7 +110,11 @@ class _Session:
 
     async def _direct(self, pattern: QuestionPattern) -> list[ResearchClaim]:
         read = await self._read(pattern.text)
-        return self._kept(analyse(self.question, pattern, read, self._drafter).claims)
+        for entity in pattern.entities[:2]:
+            known = {one.stored.id for one in read}
+            read += [one for one in await self._read(entity, TITLE_HITS) if one.stored.id not in known]
+        topics = frozenset[str]().union(*[await corpus.topics() for corpus in self._corpora])
+        return self._kept(analyse(self.question, pattern, read, self._drafter, topics).claims)
 
     def _inferred(self, operation: Operation, premises: Sequence[ResearchClaim], scope: str) -> list[ResearchClaim]:
         try:
@@ -236,6 +242,8 @@ class _Session:
         if pattern.wanted is not Wanted.NUMBER or not pattern.text.lower().startswith("how many"):
             return []
         for found in await self._lists(pattern):
+            if not stems_of(pattern.asked_noun) & stems_of(found.statement.label):
+                continue
             claims = []
             for item in items_of(found.statement.value)[:MAX_MEMBERS]:
                 name = _name_and_number(item)[0] or item

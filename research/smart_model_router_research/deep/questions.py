@@ -79,6 +79,10 @@ class QuestionPattern:
     clause: str = ""
     outer: str = ""
     rivals: tuple[str, ...] = ()
+    verb: str = ""
+    """The stem of the verb of "What does X VERB?"."""
+    needs_number: bool = False
+    """The attribute is a measure: an answer has a number."""
 
     @property
     def kind(self) -> str:
@@ -233,6 +237,9 @@ def read_question(text: str) -> QuestionPattern:
     pattern = QuestionPattern(text, wanted)
     noun = _noun_of(text, wanted)
     superlative, measure = _superlative(text)
+    if (defined := _DEFINED.match(text)) is not None and superlative is None:
+        wanted, pattern = Wanted.DEFINITION, replace(pattern, wanted=Wanted.DEFINITION)
+        rest, noun = f"`{defined[1] or defined[2]}`", ""
     entities, without = _entities(rest)
     numbers = tuple(dict.fromkeys(found.rstrip(".,") for found in _NUMBER.findall(without)))
     without = _NUMBER.sub(" ", without)
@@ -247,6 +254,9 @@ def read_question(text: str) -> QuestionPattern:
         others = alternatives(stem)
         weight = 0.25 if slight else 0.6 if lower == noun and wanted is not Wanted.NUMBER else 1.0
         terms.setdefault(stem, QuestionTerm(stem, others, weight))
+    if re.match(r"how (?:many|much|long|large|big) .*\bcan\b", text, re.IGNORECASE):
+        stem = stem_of("maximum")
+        terms.setdefault(stem, QuestionTerm(stem, alternatives(stem) | {stem_of("up"), stem_of("than")}))
     pattern = replace(
         pattern,
         terms=tuple(terms.values()),
@@ -256,8 +266,18 @@ def read_question(text: str) -> QuestionPattern:
         superlative=superlative,
         measure=measure,
         rivals=_rivals(text, entities),
+        verb=_verb(text),
+        needs_number=wanted in (Wanted.FACT, Wanted.NUMBER) and _measures(text),
     )
     return _with_clause(pattern)
+
+
+_DEFINED = re.compile(
+    r"what (?:is|are) (?:an? )?[`\"']?([^\W\d][\w.-]*(?: [a-z][\w-]*)?)[`\"']?(?: used)?(?: for)?$|"
+    r"what (?:does|do) (?:the )?(?:(?:word|term) )?[`\"']?([\w.-]+)[`\"']? mean$",
+    re.IGNORECASE,
+)
+"""Questions for what a thing is, named in two words at most."""
 
 
 def _wanted(text: str) -> tuple[Wanted, int, str]:
@@ -316,7 +336,29 @@ def _rivals(text: str, entities: tuple[str, ...]) -> tuple[str, ...]:
         r"|older|younger|earlier|later|more|fewer|less|both|either)\b",
         lower,
     )
-    return entities[:2] if compared and len(entities) == 2 else ()
+    names = entities
+    if len(entities) == 1 and (joined := re.match(r"(.+?) (?:and|or) (.+)$", entities[0])):
+        names = (joined[1], joined[2])
+    return names if compared and len(names) == 2 else ()
+
+
+_DOES = re.compile(r"(?:(?:in|on|at|for|to|from|with|by|under|of) )?what (?:does|do|did) .*?(\w+)$", re.IGNORECASE)
+_NO_VERBS = frozenset("do mean stand for represent refer to have".split())
+_MEASURED = re.compile(
+    r"^(?:what|which) (?:is|are|was|were) (?:the )?(?:[\w-]+ ){0,3}?(?:maximum|minimum|max|min|size|length|width|height"
+    r"|depth|weight|number|limit|range|speed|distance|duration|age|capacity|price|cost|rate|temperature|percentage|port)\b",
+    re.IGNORECASE,
+)
+
+
+def _verb(text: str) -> str:
+    """Return the stem of the verb that ends "What does X VERB"; "" where there is none."""
+    match = _DOES.match(text)
+    return stem_of(match[1].lower()) if match and match[1].lower() not in _NO_VERBS else ""
+
+
+def _measures(text: str) -> bool:
+    return _MEASURED.match(text) is not None
 
 
 def _with_clause(pattern: QuestionPattern) -> QuestionPattern:

@@ -6,14 +6,15 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
+from smart_model_router_research.deep.clauses import expansion_of, is_by_whole_sentence, said_of
 from smart_model_router_research.deep.found_answers import FoundAnswer, ReadDocument
 from smart_model_router_research.deep.matching import any_in, stems_of
-from smart_model_router_research.deep.naming import bare, head_of, is_head, is_named_in
+from smart_model_router_research.deep.naming import bare, head_of, is_head
 from smart_model_router_research.deep.questions import QuestionPattern, Wanted
 from smart_model_router_research.deep.statements import Statement
 from smart_model_router_research.deep.typed_values import default_in, fits_question, nearest_value
 from smart_model_router_research.deep.values import FoundValue, dates_in, numbers_in, persons_in
-from smart_model_router_research.deep.vouching import POINTS, Vouching, asked_stems, entity_of
+from smart_model_router_research.deep.vouching import Vouching, asked_stems, entity_of
 
 LEAST_OPEN_COVERAGE = 0.85
 """The share of the words of a question that a sentence which is an answer as a whole has to vouch for."""
@@ -74,17 +75,23 @@ def _stated(statement: Statement, pattern: QuestionPattern, document: ReadDocume
     """Return what a sentence says of the thing asked for, the thing that it says it of, or the sentence as a whole."""
     text, wanted = statement.text, pattern.wanted
     head = statement.scope[-1] if statement.scope else ""
-    if wanted is not Wanted.OPEN and (said := _copula(text, pattern, match)) is not None:
+    if wanted is Wanted.DEFINITION and (name := expansion_of(pattern, text)):
+        return _Said(name, 0.5)
+    if wanted is not Wanted.OPEN and (said := said_of(text, pattern, match)) is not None:
         return _Said(said, 0.3)
     is_open = match.coverage >= LEAST_OPEN_COVERAGE
     if wanted is Wanted.FACT and pattern.asked_noun and head and is_open and not match.is_about:
-        name = head_of(head)
-        if name and _is_identifier(name) and not stems_of(name) <= asked_stems(pattern):
+        name = bare(statement.term) if len(statement.term.split()) <= 6 else head_of(statement.term)
+        name = head_of(statement.term) if "(" in name or not name else name
+        name = name or (head_of(head) if _is_identifier(head_of(head)) else "")
+        if name and not stems_of(name) <= asked_stems(pattern):
             return _Said(name, 0.1, is_entity=True)
-    if is_open and len(match.hits) + len(pattern.entities) >= (2 if wanted is Wanted.DEFINITION else 3):
-        return _Said(" ".join(text.split()), -0.3)
     if wanted is Wanted.DEFINITION and pattern.entities and head and is_head(pattern.entities[0], head, document.names):
-        return _Said(" ".join(text.split()), -0.2)
+        return _Said(" ".join(text.split()), 0.3 / (1 + statement.nth))
+    if not is_by_whole_sentence(pattern, text):
+        return None
+    if is_open and len(match.hits) + len(pattern.entities) >= 3:
+        return _Said(" ".join(text.split()), -0.3)
     return None
 
 
@@ -96,7 +103,7 @@ def _attribute(pattern: QuestionPattern) -> str:
 
 
 def _is_identifier(word: str) -> bool:
-    return bool(re.search(r"[_.()-]|[a-z][A-Z]|\d", word)) or word.islower()
+    return bool(re.search(r"[_()-]|[a-z][A-Z]|\w\.[a-z]", word)) or word.islower()
 
 
 def _numbers(text: str, pattern: QuestionPattern) -> Iterator[FoundValue]:
@@ -104,7 +111,8 @@ def _numbers(text: str, pattern: QuestionPattern) -> Iterator[FoundValue]:
     for number in numbers_in(text, words=counts):
         if not fits_question(number, pattern) or re.fullmatch(r"(?:1[5-9]|20)\d\d", number.text):
             continue
-        behind = stems_of(text[number.end : number.end + 50].split(".", maxsplit=1)[0])
+        width = 1 if number.text.lower() == "one" else 4
+        behind = stems_of(" ".join(re.split(r"[.;:]", text[number.end :])[0].split()[:width]))
         noun = [term for term in pattern.terms if term.stem in stems_of(pattern.asked_noun)]
         if counts and noun and not any_in(noun[0].others, behind):
             continue
@@ -123,56 +131,3 @@ def _may_answer(value: FoundValue, pattern: QuestionPattern) -> bool:
     return value.text not in pattern.numbers and not any(
         value.text in entity or entity in value.text for entity in pattern.entities
     )
-
-
-_COPULA = re.compile(
-    r"\s(?:is|are|was|were|means|equals|=|stands for|refers to|consists of|includes?|comprises?)\s(?:also "
-    r"|called |known as |named |either |usually |currently )?",
-    re.IGNORECASE,
-)
-
-
-_CLAUSE_END = re.compile(
-    r"[;:]\s|,\s(?:which|who|where|and (?:is|are|was|it|has|the)|but|while|although|so|because|with)\b|\.(?:\s"
-    r"|$)|\s\u2014\s|\s--\s|\s\("
-)
-
-
-_DENIED = re.compile(r"(?:not|no|never|only)\b", re.IGNORECASE)
-
-
-def _copula(text: str, pattern: QuestionPattern, match: Vouching) -> str | None:
-    """Return what a sentence says that the thing asked for is: "The capital of X is Y", "Y is the capital of X"."""
-    wanted = [term for term in pattern.terms if term.weight >= 0.6]
-    flat = " ".join(text.split())
-    for cut in list(_COPULA.finditer(flat))[:3]:
-        left, right = flat[: cut.start()], flat[cut.end() :]
-        if len(left.split()) > 25 or _DENIED.match(right):
-            continue
-        left_stems = stems_of(left)
-        in_left = [term for term in wanted if any_in(term.others, left_stems)]
-        entity_left = all(is_named_in(entity, left) for entity in pattern.entities) or match.is_about
-        end = _CLAUSE_END.search(right)
-        said = right[: end.start()] if end else right
-        if in_left and len(in_left) == len(wanted) and entity_left:
-            return said.strip(' .,"`*') or None
-        if not wanted and pattern.entities and any(_leads(entity, left) for entity in pattern.entities):
-            return said.strip(" .,") or None
-        right_stems = stems_of(said)
-        in_right = [term for term in wanted if any_in(term.others, right_stems)]
-        if (
-            wanted
-            and len(in_right) == len(wanted)
-            and not in_left
-            and len(left.split()) <= 8
-            and not POINTS.match(left)
-        ):
-            entity_right = all(is_named_in(entity, right) for entity in pattern.entities) or match.is_about
-            if entity_right:
-                return left.strip(' .,"`*') or None
-    return None
-
-
-def _leads(entity: str, left: str) -> bool:
-    """Return whether the subject of a sentence is the entity itself."""
-    return bare(left).casefold().removeprefix("the ").removeprefix("a ").removeprefix("an ") == entity.casefold()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 
@@ -39,7 +39,8 @@ class Statement:
     """One statement. `text` stands at `start` of the document, as it is; `scope` is what it stands under.
 
     `label` and `value` are those of a labelled value or of a note on a version (the verb and the version); `cells` the
-    heads of columns and cells of a row, `before` the first sentence of its paragraph.
+    heads of columns and cells of a row, `before` the first sentence of its paragraph, `term` what it describes, where
+    that is no heading. It is the `nth` statement, from 0, below the innermost of what it stands under.
     """
 
     kind: StatementKind
@@ -51,6 +52,8 @@ class Statement:
     cells: tuple[tuple[str, str], ...] = ()
     lead_in: str = ""
     before: str = ""
+    term: str = ""
+    nth: int = 0
 
     @cached_property
     def own(self) -> frozenset[str]:
@@ -111,6 +114,7 @@ _CODE_LABEL = re.compile(
     re.DOTALL,
 )
 _COLUMNS = re.compile(r"(?P<label>\S(?:[^ ]| (?! )){0,40}) {2,}(?P<value>\S.*)")
+_WORD = re.compile(r"\w")
 _MARKS = "*_`\"' \t"
 _LONGEST_TERM = 120
 
@@ -162,6 +166,11 @@ class _Reader:
                 at = yield from self._table(at)
             else:
                 at = yield from self._paragraph(at, indent)
+
+    @property
+    def term(self) -> str:
+        """The innermost thing that is described here, where that is no heading."""
+        return self.terms[-1][1] if self.terms else ""
 
     @property
     def scope(self) -> tuple[str, ...]:
@@ -286,7 +295,8 @@ class _Reader:
             end += 1
         text = "\n".join(self.lines[at:end]).strip()
         if end == at + 1 and self._is_term(text, end, indent):
-            yield from self._statements(text, self.starts[at] + indent, indent)
+            if _label_of(text) is not None:
+                yield from self._statements(text, self.starts[at] + indent, indent)
             self.terms.append((indent, text))
             return end
         if len(text) <= MAX_STATEMENT * 10:
@@ -342,6 +352,8 @@ class _Reader:
         at, first = 0, ""
         for sentence in split_sentences(text):
             at = text.find(sentence, at)
+            if not _WORD.search(sentence):
+                continue
             if (note := _VERSION_NOTE.match(sentence) or _SINCE.match(sentence)) is not None:
                 verb = note[1].lower() if note.re is _VERSION_NOTE else "added"
                 version = note[note.re.groups]
@@ -354,7 +366,15 @@ class _Reader:
 
 def statements_of(text: str) -> list[Statement]:
     """Return the statements of a document, in order."""
-    return list(_Reader(text.split("\n")).read())
+    reader = _Reader(text.split("\n"))
+    found: list[Statement] = []
+    under: tuple[str, ...] = ()
+    nth = 0
+    for statement in reader.read():
+        nth = nth + 1 if statement.scope == under else 0
+        under = statement.scope
+        found.append(replace(statement, nth=nth, term=reader.term))
+    return found
 
 
 def _indent(line: str) -> int:

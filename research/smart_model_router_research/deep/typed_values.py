@@ -92,11 +92,11 @@ def item_at(value: str, typed: FoundValue) -> str:
 
 
 _DEFAULTS = (
-    re.compile(r"\bdefaults? (?:value )?(?:is|are|was|to|of|:|=)\s*(?P<v>.+)", re.IGNORECASE),
-    re.compile(r"\bdefaults?(?: value)?(?:[:=]| is| to)\s*(?P<v>.+)", re.IGNORECASE),
+    re.compile(r"\bdefaults? (?:value )?(?:(?:is|are|was|to|of)\b|:|=)\s*(?P<v>.+)", re.IGNORECASE),
+    re.compile(r"\bdefaults?(?: value)?(?:[:=]| is\b| to\b)\s*(?P<v>.+)", re.IGNORECASE),
     re.compile(r"\((?:the )?default[:=]? (?:is |to )?(?P<v>[^()]+)\)", re.IGNORECASE),
     re.compile(r"\[(?:default[:=]? )?(?P<v>[^\[\]]+)\]", re.IGNORECASE),
-    re.compile(r"(?P<v>[`\"']?[\w./:-]+[`\"']?(?: \w+)?) (?:is the|\(the|\()\s?default\b", re.IGNORECASE),
+    re.compile(r"(?P<v>[`\"']?[\w./:-]+[`\"']?(?: \w+)?) (?:is the|\(the|\(|are the)\s?default\b", re.IGNORECASE),
     re.compile(r"(?P<v>[`\"']?[\w./:-]+[`\"']?(?: [a-z]+)?) by default\b", re.IGNORECASE),
 )
 
@@ -118,7 +118,13 @@ def nearest_value(values: Sequence[FoundValue], text: str, pattern: QuestionPatt
     if len(values) < 2:
         return values[0] if values else None
     wanted = {stem for term in pattern.terms if term.weight >= 0.6 for stem in term.others}
-    places = [(stem.start, stem.end) for stem in placed_stems(text) if stem.stem in wanted]
+    if pattern.wanted is Wanted.PERSON and pattern.terms:
+        wanted = set(pattern.terms[0].others)
+    places = [
+        (stem.start, stem.end)
+        for stem in placed_stems(text)
+        if stem.stem in wanted and not any(value.start <= stem.start < value.end for value in values)
+    ]
     if not places:
         return None
 

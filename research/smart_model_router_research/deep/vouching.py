@@ -11,6 +11,9 @@ from smart_model_router_research.deep.naming import bare, is_head, is_named_in
 from smart_model_router_research.deep.questions import QuestionPattern
 from smart_model_router_research.deep.statements import Statement, StatementKind
 
+BEFORE = 0.7
+"""The worth of a word that only the first sentence of the paragraph has."""
+
 
 @dataclass(frozen=True)
 class Vouching:
@@ -47,7 +50,15 @@ def vouching_of(
         for n in pattern.numbers
     ):
         return None
-    total = sum(term.weight for term in pattern.terms)
+    coverage, hits = _coverage(statement, pattern, document)
+    needed = [term for term in pattern.terms if term.weight >= 1]
+    if needed and not any(term.stem in hits for term in needed) and statement.kind is not StatementKind.VERSION:
+        return None
+    return Vouching(coverage if needed else 1.0, nearness, hits, about, tuple(inner))
+
+
+def _coverage(statement: Statement, pattern: QuestionPattern, document: ReadDocument) -> tuple[float, tuple[str, ...]]:
+    """Return the share of the words of a question that are vouched for, and those that the statement itself has."""
     covered, hits = 0.0, []
     for term in pattern.terms:
         if any_in(term.others, statement.own):
@@ -56,13 +67,8 @@ def vouching_of(
         elif any_in(term.others, statement.around) or any_in(term.others, document.stems):
             covered += term.weight
         elif statement.before and any_in(term.others, stems_of(statement.before)):
-            covered += term.weight * 0.7
-        elif term.stem in topics:
-            covered += term.weight
-    needed = [term for term in pattern.terms if term.weight >= 1]
-    if needed and not any(term.stem in hits for term in needed) and statement.kind is not StatementKind.VERSION:
-        return None
-    return Vouching(covered / total if total else 1.0, nearness, tuple(hits), about, tuple(inner))
+            covered += term.weight * BEFORE
+    return covered / (sum(term.weight for term in pattern.terms) or 1.0), tuple(hits)
 
 
 def _vouchers(
@@ -109,7 +115,9 @@ def asked_stems(pattern: QuestionPattern) -> frozenset[str]:
     return frozenset(found | stems_of(" ".join((*pattern.entities, *pattern.numbers))))
 
 
-_EMPTY_IN_LABELS = stems_of("the of a an in for and by total overall name value all number is are list as to us")
+EMPTY_IN_LABELS = stems_of(
+    "the of a an in for per on from with and by total overall name value all number is are list as to us"
+)
 
 
 _WHOLE = stems_of("total overall all")
@@ -118,7 +126,7 @@ _WHOLE = stems_of("total overall all")
 def specificity_of(label: str, asked: frozenset[str]) -> float:
     """Return the share of a label's words that the question has."""
     stems = stems_of(label)
-    telling = stems - _EMPTY_IN_LABELS or stems
+    telling = stems - EMPTY_IN_LABELS or stems
     share = len(telling & asked) / len(telling) if telling else 0.0
     return share + (0.04 if stems & _WHOLE and telling != stems and share else 0.0)
 

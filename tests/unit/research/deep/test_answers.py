@@ -1,0 +1,188 @@
+"""Questions of each kind are answered from a small corpus of every form, and near misses are not answered."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from smart_model_router_research.deep import OfflineAnswer, answer_offline, plan_questions
+from smart_model_router_research.deep.corpus_search import CorpusFacts, CorpusSearch
+from smart_model_router_research.deep.questions import Wanted, read_question
+from tests.fixtures.research.judging import corpus
+
+PAGES = {
+    "vardo.md": """# Vardo
+
+Capital: Lind
+
+Area: 1,200 sq km
+
+Border countries: Ostia 300 km; Merra 45 km
+
+Population: 90,000 (2024 est.)
+""",
+    "ostia.md": """# Ostia
+
+Capital: Port Hale
+
+Area: 800 sq km
+
+Border countries: Vardo 310 km
+
+Population: 2 million (2024 est.)
+""",
+    "merra.md": """# Merra
+
+Capital: Tolm
+
+Area: 15 sq km
+
+Border countries: Vardo 45 km
+
+The lighthouse of Tolm was built in 1871 by Ada Quist.
+""",
+    "server.md": """# Server
+
+The server listens on port 8080 by default.
+
+## Options
+
+`--retries`
+  The number of times that a call is repeated. The default is 3.
+
+`--log-level`
+  Sets the detail of the log.
+
+| code | meaning |
+| --- | --- |
+| 17 | the disk is full |
+| 23 | the key has expired |
+
+## 1.4.0
+
+- Added `--retries`.
+""",
+    "tea.html": "<h1>Tea</h1><p>Oolong is a partly oxidised tea.</p><p>High-mountain tea (HMT) grows high.</p>",
+}
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> CorpusSearch:
+    """A corpus of five pages."""
+    folder = tmp_path_factory.mktemp("small") / "pages"
+    folder.mkdir()
+    for name, text in PAGES.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return asyncio.run(corpus(folder))
+
+
+def ask(question: str, corpora: CorpusSearch) -> OfflineAnswer:
+    """Ask one question."""
+    return asyncio.run(answer_offline(question, [corpora]))
+
+
+@pytest.mark.parametrize(
+    ("question", "value"),
+    [
+        ("What is the capital of Vardo?", "Lind"),
+        ("How large is Vardo?", "1,200 sq km"),
+        ("How many people live in Vardo?", "90,000"),
+        ("Which port does the server listen on by default?", "8080"),
+        ("What is the default of --retries?", "3"),
+        ("Which option sets the detail of the log?", "--log-level"),
+        ("What does code 23 mean?", "the key has expired"),
+        ("In which version was --retries added?", "1.4.0"),
+        ("Who built the lighthouse of Tolm?", "Ada Quist"),
+        ("When was the lighthouse of Tolm built?", "1871"),
+        ("What is oolong?", "a partly oxidised tea"),
+        ("What does HMT stand for?", "High-mountain tea"),
+        ("What is the capital of the country that borders Merra and Ostia?", "Lind"),
+        ("What is the population of the country whose capital is Port Hale?", "2 million"),
+        ("With which country does Vardo share its longest border?", "Ostia"),
+        ("Which of the countries that border Vardo is the largest by area?", "Ostia"),
+        ("Which is larger by area, Vardo or Merra?", "Vardo"),
+        ("How many countries border Vardo?", "2"),
+        ("What is the difference in area between Vardo and Ostia?", "400"),
+    ],
+)
+def test_each_kind_of_question_is_answered(small: CorpusSearch, question: str, value: str) -> None:
+    """Single facts, reversed ones, versions, persons, years, abbreviations, two steps, extremes, counts."""
+    assert value in " ".join(ask(question, small).values)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What is the capital of Varda?",
+        "What is the capital of South Vardo?",
+        "What is the currency of Vardo?",
+        "What was the population of Vardo in 1990?",
+        "What is the default of --timeout?",
+        "What does code 24 mean?",
+        "In which version was --retries removed?",
+        "Who painted the lighthouse of Tolm?",
+        "How long is the border between Ostia and Merra?",
+        "What is the capital of the country that borders Merra and Lind?",
+        "Which of the countries that border Atlantis is the largest by area?",
+        "How many lighthouses are there in Vardo?",
+    ],
+)
+def test_what_is_nearly_there_is_not_found(small: CorpusSearch, question: str) -> None:
+    """Another name, attribute, year, number or verb than the sources have is no answer."""
+    answer = ask(question, small)
+
+    assert (answer.values, answer.not_found) == ((), ("q1",))
+
+
+def test_both_values_of_a_contradiction_are_claimed(small: CorpusSearch) -> None:
+    """The two ends of a border say two lengths: neither is left out."""
+    assert sorted(ask("How long is the border between Vardo and Ostia?", small).values) == ["300 km", "310 km"]
+
+
+def test_an_answer_in_two_steps_cites_both(small: CorpusSearch) -> None:
+    """The claim that joins names its premises, which are claims with quotes of their own."""
+    answer = ask("What is the population of the country whose capital is Lind?", small)
+    joined = next(claim for claim in answer.claims if claim.operation == "join")
+
+    assert set(joined.premises) <= {claim.id for claim in answer.claims}
+    assert len(joined.evidence) == 2
+
+
+def test_a_value_has_the_date_that_stands_beside_it_or_that_of_its_corpus(small: CorpusSearch) -> None:
+    """A year in parentheses is the value's own date; a corpus gives its day to the rest."""
+    dated = CorpusSearch(small.index, CorpusFacts(name="pages", as_of="2025-10-01"))
+
+    assert [claim.as_of for claim in ask("What is the population of Vardo?", dated).claims] == ["2024-07-01"]
+    assert [claim.as_of for claim in ask("What is the capital of Vardo?", dated).claims] == ["2025-10-01"]
+
+
+def test_a_topic_is_cut_into_questions() -> None:
+    """Each sentence is a question, the first the most important; numbers, dates and versions are critical."""
+    questions = plan_questions("What is tea? How many cups are there; when was it found? " + "Why is it so? " * 20)
+
+    assert [(one.text, one.kind, one.priority, one.critical) for one in questions] == [
+        ("What is tea?", "open", 1, False),
+        ("How many cups are there", "number", 2, True),
+        ("when was it found?", "date", 2, True),
+        ("Why is it so?", "open", 2, False),
+    ]
+    assert len(plan_questions(". ".join(f"Name part {n}" for n in range(40)))) == 12
+
+
+@pytest.mark.parametrize(
+    ("question", "wanted", "entities"),
+    [
+        ("In which version of Python was shutil.copy() added?", Wanted.VERSION, ("shutil.copy", "Python")),
+        ("Who wrote `Emma`?", Wanted.PERSON, ("Emma",)),
+        ("Where is Lake Como?", Wanted.PLACE, ("Lake Como",)),
+        ("List the members of NATO", Wanted.LIST, ("NATO",)),
+        ("Does --force delete files?", Wanted.YES_NO, ("--force",)),
+        ("Why does it fail?", Wanted.OPEN, ()),
+    ],
+)
+def test_kinds_and_names_of_questions(question: str, wanted: Wanted, entities: tuple[str, ...]) -> None:
+    """The beginning of a question says what is wanted; names, identifiers and quoted words have to be named."""
+    pattern = read_question(question)
+
+    assert (pattern.wanted, set(pattern.entities) <= set(entities)) == (wanted, True)
