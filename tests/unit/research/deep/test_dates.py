@@ -57,6 +57,21 @@ def test_last_modified_is_low_and_the_last() -> None:
     assert beside == SourceDate(day="2020-02-02", signal="text", confidence=DateConfidence.MEDIUM)
 
 
+@pytest.mark.parametrize(
+    ("headers", "known"),
+    [
+        ({"last-modified": "Tue, 09 Jan 2024 10:00:00 GMT", "DATE": "Tue, 09 Jan 2024 10:00:05 GMT"}, False),
+        ({"last-modified": "Tue, 09 Jan 2024 10:00:00 GMT", "date": "Wed, 10 Jan 2024 10:00:00 GMT"}, True),
+        ({"last-modified": "Fri, 27 Nov 2026 09:00:00 GMT"}, False),
+        ({"last-modified": "Sun, 29 Nov 2026 09:00:00 GMT"}, False),
+        ({"last-modified": "yesterday"}, False),
+    ],
+)
+def test_a_server_that_says_now_says_nothing(headers: dict[str, str], known: bool) -> None:
+    """`Last-Modified` on the day of the answer, in the future or in other words is no date."""
+    assert (date_of("<p>x</p>", headers, "", AS_OF).modified is not None) is known
+
+
 @pytest.mark.parametrize("page", [page for page in PAGES if page.name not in KNOWN_TO_FAIL], ids=lambda page: page.name)
 def test_pages_of_many_kinds_have_their_days(page: DatedPage) -> None:
     """Of the hand-made pages the days are those that were written down before, at medium confidence or better."""
@@ -140,6 +155,25 @@ def test_the_article_is_found_in_any_shape_of_json_ld(json: str) -> None:
 
     assert dated is not None
     assert (dated.day, dated.signal) == ("2024-05-05", "json_ld")
+
+
+@pytest.mark.parametrize("kind", ["Comment", "Person", "ImageObject", "Event", "Product", "Question"])
+def test_parts_of_a_page_do_not_date_it(kind: str) -> None:
+    """The dates of comments, pictures, events and the like are not those of the page."""
+    assert (
+        found(f'<script type="application/ld+json">{{"@type": "{kind}", "dateCreated": "2024-05-05"}}</script>') is None
+    )
+
+
+@pytest.mark.parametrize("element", ["nav", "aside", "footer", "div class=comments", "ul id=related-posts"])
+def test_times_beside_the_text_do_not_date_it(element: str) -> None:
+    """Of several `<time>` only those of the main part count."""
+    beside = f"<{element}><time datetime=2026-01-01>x</time></{element.partition(' ')[0]}>"
+
+    assert found(beside) is None
+    assert found(f"{beside}<time datetime=2024-05-05>x</time>{beside}") == SourceDate(
+        day="2024-05-05", signal="time", confidence=DateConfidence.HIGH
+    )
 
 
 @pytest.mark.parametrize(
