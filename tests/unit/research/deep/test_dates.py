@@ -32,8 +32,8 @@ def test_signals_count_in_their_order() -> None:
     for page in (TEXT + TIME + META + JSON_LD, TEXT + TIME + META, TEXT + TIME, TEXT):
         dated = found(page, MODIFIED, URL, CORPUS)
         seen.append(dated and (dated.signal, dated.day, dated.confidence))
-    for more in ((URL, CORPUS), (URL,), ("",)):
-        dated = found(TEXT, MODIFIED, *more)
+    for url, more in ((URL, [CORPUS]), (URL, []), ("", [])):
+        dated = found(TEXT, MODIFIED, url, *more)
         seen.append(dated and (dated.signal, dated.day, dated.confidence))
 
     high, medium = DateConfidence.HIGH, DateConfidence.MEDIUM
