@@ -56,13 +56,13 @@ def name_of(path: tuple[str | int, ...]) -> str:
     return f"{names[0]}.{names[-1]}"
 
 
-def forged(path: str, place: tuple[str | int, ...]) -> dict[str, bytes]:
-    """Return the example with one value changed and its hashes made anew."""
+def forged(path: str, place: tuple[str | int, ...], value: object = ...) -> dict[str, bytes]:
+    """Return the example with one value changed, to `value` or to any other, and its hashes made anew."""
     rows = [json.loads(line) for line in FILES[path].splitlines()]
     where: Any = rows
     for each in place[:-1]:
         where = where[each]
-    where[place[-1]] = changed(where[place[-1]])
+    where[place[-1]] = changed(where[place[-1]]) if value is ... else value
     return resealed({**FILES, path: canonical_lines(rows)})
 
 

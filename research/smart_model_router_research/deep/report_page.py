@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from smart_model_router_research.deep.claims import ClaimKind, Relation, ResearchClaim
+from smart_model_router_research.deep.claims import ClaimKind, ClaimStatus, Relation, ResearchClaim
 from smart_model_router_research.deep.metrics import is_single_source
 from smart_model_router_research.deep.page_notes import confidence_lines, method_lines, warning_of
 from smart_model_router_research.deep.report import ReportPart, ReportSentence, SentenceMark, in_order, supported_for
 from smart_model_router_research.deep.research_run import ResearchRun
+from smart_model_router_research.deep.rounds import Delivery
 from smart_model_router_research.deep.sources import StoredDocument
 
 
@@ -101,7 +102,8 @@ def _blocks(run: ResearchRun) -> Iterator[PageBlock]:
     if run.is_shown:
         yield from _sections(run)
     yield from _contradictions(run)
-    yield from _not_found(run)
+    yield from _leads(run)
+    yield from _open_questions(run)
     yield from _method(run)
     yield from _sources(run)
 
@@ -185,11 +187,23 @@ def _claim_line(claim_id: str, run: ResearchRun) -> Line:
     return (PlainText(claim.text), *_citations([claim], run)) if claim else (PlainText(claim_id),)
 
 
-def _not_found(run: ResearchRun) -> Iterator[PageBlock]:
-    missing = [question for question in in_order(run.graph.questions) if not supported_for(question, run.graph)]
-    if missing:
-        yield PageHeading(2, "Not found in these sources")
-        yield PageLines(tuple((PlainText(question.text),) for question in missing))
+def _open_questions(run: ResearchRun) -> Iterator[PageBlock]:
+    """Yield the questions without a supported claim: those that sources answer differently, and those not found."""
+    open_ones = [question for question in in_order(run.graph.questions) if not supported_for(question, run.graph)]
+    disputed = {claim.question_id for claim in run.graph.claims if claim.status is ClaimStatus.CONTRADICTED}
+    for heading, is_disputed in (("Disputed, see the contradictions", True), ("Not found in these sources", False)):
+        if found := [question for question in open_ones if (question.id in disputed) is is_disputed]:
+            yield PageHeading(2, heading)
+            yield PageLines(tuple((PlainText(question.text),) for question in found))
+
+
+def _leads(run: ResearchRun) -> Iterator[PageBlock]:
+    """Yield what sources say in part, where there is too little else; each line is marked."""
+    leads = [claim for claim in run.graph.claims if claim.status is ClaimStatus.PARTIAL]
+    if leads and run.is_shown and run.delivery in (Delivery.LOW, Delivery.WITHHELD):
+        yield PageHeading(2, "Unverified")
+        mark = Mark(SentenceMark.UNVERIFIED, strong=True)
+        yield PageLines(tuple((PlainText(claim.text), *_citations([claim], run), mark) for claim in leads))
 
 
 def _method(run: ResearchRun) -> Iterator[PageBlock]:

@@ -21,9 +21,9 @@ from smart_model_router_research.deep import (
     verify,
     write_artefacts,
 )
-from smart_model_router_research.deep.artefact_records import CHUNKS, GRAPH, MANIFEST
+from smart_model_router_research.deep.artefact_records import CHUNKS, CITATIONS, GRAPH, MANIFEST
 from smart_model_router_research.deep.canonical_json import canonical
-from tests.research_runs import DOCUMENTS, EXAMPLE, claim, example, run_of_claims
+from tests.research_runs import DOCUMENTS, EXAMPLE, claim, document, example, run_of_claims
 
 
 @pytest.fixture(scope="module")
@@ -176,6 +176,13 @@ BROKEN = (
     (GRAPH, b'{"schema_version":true}\n', "True is no version that can be read"),
     (GRAPH, b'{"schema_version":1}\n', "the key 'questions' is missing"),
     (CHUNKS, b"{}\n", "the key 'chunk_id' is missing"),
+    (CITATIONS, b'{"citations":{},"schema_version":1}\n', "an object of schema_version and citations, a list, is"),
+    (
+        CITATIONS,
+        b'{"citations":[],"more":1,"schema_version":1}\n',
+        "an object of schema_version and citations, a list,",
+    ),
+    (CITATIONS, b'{"citations":[[]],"schema_version":1}\n', "[] - an object is needed"),
 )
 
 
@@ -227,6 +234,43 @@ def test_a_wrong_value_is_named_with_its_place(
     assert caught.value.problem.startswith(problem)
 
 
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"doc_id": "borland.md"}, "'borland.md' is there twice"),
+        ({"text": "of my own"}, "the text of a document is in its file alone"),
+        ({"file": "documents/none.md"}, "the file is missing"),
+        ({"titel": "x"}, "the key 'titel' is unknown; did you mean 'title'?"),
+        ({"tier": "D"}, "'D' - one of A, B, C is needed"),
+        ({"published": {"day": 7, "signal": "", "confidence": "high"}}, "7 - a text is needed"),
+    ],
+)
+def test_a_wrong_citation_is_named(files: dict[str, bytes], change: dict[str, object], problem: str) -> None:
+    """A document stands there once, with the fields of a document, and its text in its file."""
+    found = json.loads(files[CITATIONS])
+    found["citations"].append({**found["citations"][0], "doc_id": "new", **change})
+
+    with pytest.raises(ArtefactError) as caught:
+        run_of({**files, CITATIONS: canonical(found)})
+
+    assert caught.value.problem.startswith(problem)
+
+
+def test_texts_of_any_kind_are_kept_as_they_are(tmp_path: Path) -> None:
+    """Half a surrogate, ends of lines of every system, characters that no text should have, and no text at all."""
+    texts = ("a\ud800b", "one\r\ntwo\rthree\n\n# Heading\r\n\r\nlast", "\ufeffmark", "nul\0", "\x85\u2028\x0c", "")
+    documents = [document(f"d{number}.md", text) for number, text in enumerate(texts)]
+    quote = claim("c1", "last", "d1.md", "last")
+    run = run_of_claims([[quote]], documents)
+
+    write_artefacts(run, tmp_path / "run")
+
+    assert verify(tmp_path / "run").problems == ()
+    found = {f"documents/{path.name}": path.read_bytes() for path in (tmp_path / "run" / "documents").iterdir()}
+    assert {run_of(files_of(run)).documents[each.id].text for each in documents} == set(texts)
+    assert len(found) == len(texts)
+
+
 def test_a_claim_that_changed_between_rounds_keeps_each_version() -> None:
     """Every round reads as its audit saw it."""
     draft = claim("c1", "The parliament has 120 seats.", "arland.md", "The parliament has 210 seats.")
@@ -237,3 +281,61 @@ def test_a_claim_that_changed_between_rounds_keeps_each_version() -> None:
 
     assert [each["status"] for each in json.loads(files[GRAPH])["claims"]] == ["unsupported", "supported"]
     assert run_of(files).rounds == run.rounds
+
+
+def test_a_value_that_is_superseded_has_an_edge_to_it() -> None:
+    """From the newer one; other contradictions are edges of their own kind."""
+    older = document("borland.md", "Population: 4,000,000\n", title="Arland")
+    newer = document("arland.md", "Population: 5,000,000\n", title="Arland")
+    drafts = [
+        claim(
+            claim_id, f"Population: {value}", doc_id, f"Population: {value}",
+            entity="Arland", attribute="population", value=value, as_of=day,
+        )
+        for claim_id, value, doc_id, day in (
+            ("old", "4,000,000", "borland.md", "2024-05-01"), ("new", "5,000,000", "arland.md", "2026-05-01")
+        )
+    ]  # fmt: skip
+    dated = replace(older, published=replace(DOCUMENTS[0].published, day="2024-05-01"))  # type: ignore[type-var]
+    edges = json.loads(files_of(run_of_claims([drafts], [dated, newer]))[GRAPH])["edges"]
+
+    assert {"kind": "supersedes", "source": "new", "target": "old"} in edges
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"rounds": ()}, "rounds: a run has a round at least"),
+        ({"documents": {"other": DOCUMENTS[0]}}, "document 'other': its id is 'arland.md'"),
+    ],
+)
+def test_a_run_without_what_it_refers_to_is_not_written(
+    run: ResearchRun, tmp_path: Path, change: dict[str, Any], problem: str
+) -> None:
+    """The error names what is wrong."""
+    with pytest.raises(ArtefactError, match=problem):
+        write_artefacts(replace(run, **change), tmp_path / "run")
+
+
+def test_a_cancelled_writing_leaves_nothing_behind(
+    run: ResearchRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C goes on as it came."""
+
+    def fsync(handle: int) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", fsync)
+
+    with pytest.raises(KeyboardInterrupt):
+        write_artefacts(run, tmp_path / "run")
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_place_that_cannot_be_written_to_is_named(run: ResearchRun, tmp_path: Path) -> None:
+    """A file where a folder should be."""
+    (tmp_path / "file").write_bytes(b"")
+
+    with pytest.raises(ArtefactError, match=r"run: it cannot be written: "):
+        write_artefacts(run, tmp_path / "file" / "run")

@@ -33,6 +33,7 @@ from tests.research_runs import (
     DRAFTS,
     FACTS,
     QUESTIONS,
+    border,
     claim,
     document,
     example,
@@ -274,7 +275,7 @@ def test_a_withheld_report_shows_no_findings_until_a_person_accepts_it() -> None
     assert "Arville" not in page
     assert "## Not found in these sources" in page
     assert "Too little evidence; shown because Ada accepted it." in after
-    assert "Capital of Arland: Arville" in after
+    assert "Arville" in after
 
 
 def test_a_full_delivery_has_no_warning() -> None:
@@ -284,3 +285,45 @@ def test_a_full_delivery_has_no_warning() -> None:
 
     assert agreeing.delivery is Delivery.FULL
     assert ">" not in as_markdown(page_of_run(agreeing)).partition("## Sources")[0]
+
+
+def test_a_question_whose_answers_differ_is_disputed_and_not_lost() -> None:
+    """It is not called "not found": the contradictions have its answers."""
+    drafts = [border("c2", "Arland", "Borland", "447 km"), border("c3", "Borland", "Arland", "467 km"), CAPITALS[0]]
+    page = as_markdown(page_of_run(run_of_claims([drafts])))
+    disputed = page.partition("## Disputed, see the contradictions")[2].partition("##")[0]
+
+    assert disputed.strip() == "- Which countries border Arland?"
+    assert "Which countries border Arland?" not in page.partition("## Not found")[2].partition("##")[0]
+
+
+@pytest.mark.parametrize(("name", "shown"), [("Ada", True), ("", False)])
+def test_leads_are_shown_where_there_is_little_else(name: str, shown: bool) -> None:
+    """Each is marked; at a higher level of delivery they are left out."""
+    base = run_of_claims([[DRAFTS[0]]], [replace(DOCUMENTS[0], published=None, tier=SourceTier.B)])
+    lead = known("lead", "Arland is a kingdom.", ClaimStatus.PARTIAL)
+    graph = replace(base.rounds[0].graph, claims=(*base.rounds[0].graph.claims, lead, replace(lead, id="lead 2")))
+    weak = replace(base, rounds=(replace(base.rounds[0], graph=graph),), facts=replace(FACTS, accepted_by=name))
+
+    assert weak.delivery is Delivery.WITHHELD
+    line = r"- Arland is a kingdom. \[S1\] **(unverified)**"
+    assert (line in as_markdown(page_of_run(weak))) is shown
+    better = example()
+    last = better.rounds[1]
+    rounds = (better.rounds[0], replace(last, graph=replace(last.graph, claims=(*last.graph.claims, lead))))
+    moderate = replace(better, rounds=rounds)
+    assert moderate.delivery is Delivery.MODERATE
+    assert "kingdom" not in as_markdown(page_of_run(moderate))
+
+
+def test_a_page_says_how_it_was_found() -> None:
+    """Goal, costs, models, and a pass that other weights would take back."""
+    facts = replace(FACTS, goal="Walk around it", models=("m1", "m2"), usage={"usd": 0.25, "input_tokens": 1234567.0})
+    run = replace(run_of_claims([CAPITALS[:2]], DOCUMENTS[:2], QUESTIONS[:1]), facts=facts)
+    vars(run)["quality"] = {**run.quality, "borderline": True}
+    page = as_markdown(page_of_run(run))
+
+    assert "- Goal: Walk around it" in page
+    assert "- Models: m1, m2." in page
+    assert r"- Spent: 1,234,567 input\_tokens, 0.25 usd." in page
+    assert "Borderline: with weights a little different the index is" in page

@@ -22,7 +22,7 @@ from smart_model_router_research.deep import ResearchRun, VerifyResult, files_of
 from smart_model_router_research.deep.artefact_records import CHUNKS, CITATIONS, GRAPH, HTML, MANIFEST, MARKDOWN
 from smart_model_router_research.deep.canonical_json import canonical
 from smart_model_router_research.deep.verifying import MAX_SHOWN
-from tests.research_damage import FILES, each_kind, forged, name_of, resealed, written
+from tests.research_damage import FILES, each_kind, forged, name_of, resealed, values_in, written
 from tests.research_runs import CAPITALS, DOCUMENTS, EXAMPLE, QUESTIONS, example, run_of_claims
 
 EVERY_BYTE = bool(os.environ.get("SMR_EVERY_BYTE"))
@@ -162,6 +162,26 @@ def test_no_content_is_an_error(tmp_path_factory: pytest.TempPathFactory, conten
     """Whatever a file holds, the result says where it is wrong."""
     folder = written({**FILES, path: content}, tmp_path_factory.mktemp("run"))
     assert path in places(verify(folder))
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    max_leaves=4,
+)
+
+
+@given(st.data())
+def test_no_value_is_an_error(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    """Whatever stands in the place of a value, with every hash made anew: a result, never an exception."""
+    path = data.draw(st.sampled_from([MANIFEST, GRAPH, CITATIONS, CHUNKS]))
+    place = data.draw(st.sampled_from(values_in(path)))
+    shorter = place[: data.draw(st.integers(2, len(place)))]
+    files = forged(path, shorter, data.draw(values))
+
+    found = verify(written(files, tmp_path_factory.mktemp("run")))
+
+    assert found.is_sound is not bool(found.problems)
 
 
 # ---------------------------------------------------------------- edits whose hashes were made anew
