@@ -158,6 +158,9 @@ def recency(documents: Sequence[Json], settings: Json) -> Fraction:
     half_life = settings["half_life_days"]
     ages = [age_in_days(each, datetime.fromisoformat(settings["as_of"])) for each in documents]
     decays = [UNKNOWN_RECENCY if age is None else power(Fraction(1, 2), age / half_life) for age in ages]
+    for at, document in enumerate(documents):
+        if document["date_confidence"] == "low":
+            decays[at] = min(decays[at], UNKNOWN_RECENCY)
     return sum(decays, Fraction(0)) / max(len(decays), 1)
 
 

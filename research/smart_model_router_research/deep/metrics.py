@@ -163,10 +163,14 @@ def _verification(claims: Sequence[ResearchClaim]) -> float:
 
 
 def _recency(document: CitedDocument, config: MetricsConfig) -> float:
+    """Return what a document counts in recency; a date of low confidence never makes it more than an unknown one."""
     age = _age(document, config)
     if config.recency_mode == "binary":
         return float(_is_recent(document, config))
-    return UNKNOWN_DATE if age is None else recency_decay(age, half_life_days=config.half_life)
+    if age is None:
+        return UNKNOWN_DATE
+    decayed = recency_decay(age, half_life_days=config.half_life)
+    return decayed if document.date_confidence in _DATED else min(decayed, UNKNOWN_DATE)
 
 
 def _is_recent(document: CitedDocument, config: MetricsConfig) -> bool:

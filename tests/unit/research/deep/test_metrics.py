@@ -179,10 +179,12 @@ def test_recency_counts_days_to_as_of(published: str, mode: str, recency: float,
 
 
 def test_a_date_of_low_confidence_is_not_recent() -> None:
-    """It ages like another, and is not counted."""
+    """It counts no more than an unknown one, and less when it is old."""
     found = metrics_of(graph(claim("x", "b")), CONFIG)
+    assert (found["recency"], found["recent_source_count"]) == (0.25, 0)
 
-    assert (found["recency"], found["recent_source_count"]) == (1.0, 0)
+    old = replace(graph(claim("x", "b")), documents={"b": replace(B, published="2024-07-01")})
+    assert metrics_of(old, CONFIG)["recency"] == pytest.approx(0.5 ** (730 / 183))
 
 
 def test_contradictions_about_a_critical_claim_are_counted() -> None:
