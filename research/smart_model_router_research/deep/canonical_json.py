@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 from smart_model_router.domain.errors import SmartRouterError
 
 _SHOWN = 80
+_TOO_DEEP = "it is nested too deeply"
 
 
 class ArtefactError(SmartRouterError):
@@ -39,7 +40,11 @@ def canonical_lines(rows: Iterable[object]) -> bytes:
 def read_canonical(content: bytes, place: str) -> Any:
     """Return the value of canonical JSON. Raises ArtefactError for any other bytes, other spaces included."""
     value = read_json(content, place)
-    if (again := canonical(value)) != content:
+    try:
+        again = canonical(value)
+    except RecursionError:
+        raise ArtefactError(place, _TOO_DEEP) from None
+    if again != content:
         at = next((at for at, (one, other) in enumerate(zip(again, content, strict=False)) if one != other), len(again))
         raise ArtefactError(place, f"it is no canonical JSON: byte {at} is none that we write")
     return value
@@ -58,7 +63,7 @@ def read_json(content: bytes, place: str) -> Any:
             content.decode("utf-8"), object_pairs_hook=_object, parse_float=_finite, parse_constant=_refused
         )
     except RecursionError:
-        raise ArtefactError(place, "it is nested too deeply") from None
+        raise ArtefactError(place, _TOO_DEEP) from None
     except UnicodeDecodeError as error:
         raise ArtefactError(place, f"it is not UTF-8 (byte {error.start})") from None
     except json.JSONDecodeError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from smart_model_router_research.deep.claims import ClaimGraph, ResearchClaim
 from smart_model_router_research.deep.research_run import ResearchRun
@@ -35,8 +35,8 @@ def _faults(run: ResearchRun) -> Iterator[ArtefactFault]:
     for number, each in enumerate(run.rounds, start=1):
         yield from _graph_faults(each.graph, run.documents, f"round {number}")
     for key, cited in run.graph.documents.items():
-        if key in run.documents and cited != run.documents[key].cited():
-            yield ArtefactFault(f"document {key!r}", "the graph has other facts about it than are stored")
+        if key in run.documents and cited.origin != run.documents[key].origin:
+            yield ArtefactFault(f"document {key!r}", "the delivered round has another origin of it than is stored")
     yield from _contradiction_faults(run)
 
 
@@ -44,6 +44,8 @@ def _graph_faults(graph: ClaimGraph, documents: Mapping[str, StoredDocument], pl
     for key, cited in graph.documents.items():
         if key != cited.id or key not in documents:
             yield ArtefactFault(f"{place}, document {key!r}", "no document of this id is stored")
+        elif replace(cited, origin="") != replace(documents[key].cited(), origin=""):
+            yield ArtefactFault(f"{place}, document {key!r}", "the graph has other facts about it than are stored")
     for kind, ids in (
         ("question", [each.id for each in graph.questions]),
         ("claim", [each.id for each in graph.claims]),

@@ -49,28 +49,23 @@ def verify(folder: str | os.PathLike[str]) -> VerifyResult:
     Recomputed are hashes, quotes, claims, inferences, contradictions, metrics, gates, completeness, and the texts of
     the report.
     """
-    place = Path(folder)
+    place, problems, counts = Path(folder), list[ArtefactFault](), dict[str, int]()
     try:
         files = _read(place)
-    except OSError as error:
-        return _result(folder, [ArtefactFault(str(error.filename or place), error.strerror or str(error))])
-    problems = [*_file_faults(files)]
-    try:
+        counts["files"] = len(files)
+        problems += _file_faults(files)
         run = run_of(files)
-    except ArtefactError as error:
-        return _result(folder, [*problems, ArtefactFault(error.place, error.problem)], files=len(files))
-    claims = 0
-    try:
+        counts["rounds"] = len(run.rounds)
         problems += faults_of(run)
         problems += _claim_faults(run)
         problems += _computed_faults(files, files_of(run))
-        claims = len(run.graph.claims)
+        counts["claims"] = len(run.graph.claims)
+    except ArtefactError as error:
+        problems.append(ArtefactFault(error.place, error.problem))
+    except OSError as error:
+        problems.append(ArtefactFault(str(error.filename or place), error.strerror or str(error)))
     except Exception as error:  # noqa: BLE001 - values that nothing can be computed from are a problem, no crash
         problems.append(ArtefactFault(str(place), f"it cannot be computed again: {type(error).__name__}: {error}"))
-    return _result(folder, problems, files=len(files), claims=claims, rounds=len(run.rounds))
-
-
-def _result(folder: str | os.PathLike[str], problems: Sequence[ArtefactFault], **counts: int) -> VerifyResult:
     found = tuple(dict.fromkeys(problems))
     if len(found) > MAX_SHOWN:
         found = (*found[:MAX_SHOWN], ArtefactFault(os.fspath(folder), f"{len(found) - MAX_SHOWN} problems more"))

@@ -149,6 +149,21 @@ def test_any_other_path_is_a_problem_and_no_error(path: str, folder: Path, tmp_p
     assert verify(folder).is_sound
 
 
+def test_a_path_that_no_system_takes_is_a_problem(tmp_path: Path) -> None:
+    """Not even that is an exception."""
+    assert not verify(f"{tmp_path}/\0").is_sound
+
+
+@pytest.mark.parametrize("depth", [10, 150, 330, 480, 700, 900, 1_000, 100_000])
+@pytest.mark.parametrize("path", [MANIFEST, GRAPH, CITATIONS])
+def test_any_depth_of_nesting_is_a_problem_and_no_error(path: str, depth: int, tmp_path: Path) -> None:
+    """Wherever reading, writing or comparing it gives up."""
+    nested = b"[" * depth + b"]" * depth
+    changed = FILES[path].replace(b'{"', b'{"a":' + nested + b',"', 1)
+
+    assert path in places(verify(written({**FILES, path: changed}, tmp_path / "run")))
+
+
 def test_files_that_two_runs_wrote_do_not_mix(tmp_path: Path) -> None:
     """A whole file of another run is noticed."""
     other = files_of(small())
@@ -237,6 +252,7 @@ EDITS: tuple[tuple[Callable[[dict[str, Any]], Any], str], ...] = (
     (lambda graph: [each.update(contradictions=[]) for each in graph["rounds"]], "it lacks a contradiction: of 'c2'"),
     (lambda graph: graph["contradictions"][0].update(relation="resolved"), "a contradiction does not follow: of 'c2'"),
     (lambda graph: graph["contradictions"][0].update(one="c0"), "'c0' is no claim"),
+    (lambda graph: graph["documents"][0].update(origin="x"), "the delivered round has another origin of it"),
     (lambda graph: graph["documents"][0].update(tier="B"), "the graph has other facts about it than are stored"),
     (lambda graph: graph["documents"][0].update(id="none.md"), "no document of this id is stored"),
     (lambda graph: graph["rounds"][0]["claims"].append(0), "its id is there twice"),
