@@ -33,7 +33,7 @@ _ABBREVIATIONS = frozenset(
     "e.g i.e etc vs cf approx ca no nos vol fig figs sec eq ref mr mrs ms dr prof st jr sr inc ltd co corp est al "
     "gen col lt sgt rev hon u.s u.k u.n a.m p.m p pp ch art jan feb mar apr jun jul aug sep sept oct nov dec".split()
 )
-_UNIT_LETTER = re.compile(r"\d[ \t]?[^\W\d_]$")
+_UNIT_LETTER = re.compile(r"\d[ \t]?[°º]?[^\W\d_]$")
 _LAST_TOKEN = re.compile(r"[\w.]*$")
 
 

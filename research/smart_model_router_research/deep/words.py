@@ -20,7 +20,7 @@ TURNING = frozenset(
     "a_few little a_little both either half least less more fewer greater other than rather instead true false "
     "wrong incorrect invalid required optional mandatory minimum maximum enabled disabled must may might can "
     "could should would shall need needs ought always was were had did been will rarely seldom often sometimes "
-    "usually normally typically generally mostly mainly largely partly possibly perhaps probably likely unlikely "
+    "usually normally typically generally maybe mostly mainly largely partly possibly perhaps probably likely unlikely "
     "presumably estimated est alleged allegedly reportedly claimed supposedly formerly previously originally "
     "deprecated obsolete removed planned proposed intended experimental almost nearly barely hardly scarcely "
     "approximately about roughly around at_least at_most up down over under even just yet still already ago "
@@ -28,7 +28,7 @@ TURNING = frozenset(
     "avoids prevent prevents deny denies forbid forbids refuse refuses ignore ignores exclude excludes e.g i.e "
     "per no_one disputed contested controversial disproved debunked refuted rejected retracted denied doubtful "
     "questionable unproven unconfirmed untrue myth joke hoax lie lies rumour rumor fiction fictional nonsense satire "
-    "supposed pretended imagined excluded refused ignored prevented forbidden prohibited avoided lacked".split()
+    "supposed pretended imagined excluded refused ignored prevented forbidden prohibited banned avoided lacked".split()
 )
 """Words that turn, bound or hedge a statement: a part with one is never left out."""
 _ENGLISH = frozenset(
@@ -228,7 +228,7 @@ def _synonyms() -> dict[str, str]:
         if row[0] == "phrase":
             continue
         for form in zip(*(_forms(word, row[0]) for word in row[1:]), strict=False):
-            first: str = found.get(_singular(form[0])) or form[0]
+            first = next((found[word] for word in form if word in found), found.get(_singular(form[0]), form[0]))
             for word in form:
                 found.setdefault(word, first)
     return found

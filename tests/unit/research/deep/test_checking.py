@@ -170,6 +170,8 @@ def test_edits_do_not_change_what_is_said(source: str, claim: str) -> None:
         ("Chad borders Mali along a river.", "Mali borders Chad along a river."),
         ("| Mark | Reach (km) |\n|---|---|\n| 4 | 90 |", "The reach of mark 4 is 90 km."),
         ("The jar was thrown away.", "The jar was discarded."),
+        ("It bakes at 26 °C. It is shown here.", "It is displayed here."),
+        ("Sent by e-mail from south-eastern ports.", "Sent by email from southeastern ports."),
         ("### Section 14\n\nThis section does not apply.", "Section 14 does not apply."),
         ("The dose is 5 mg.", "The dose is 0.005 g."),
         ('"The server is safe."', '"The server is safe."'),
