@@ -1,14 +1,14 @@
 """A process of test_saver_processes.py that has imported LangGraph, and forks one that writes checkpoints when told.
 
-Each line of its input is a file, a thread and a letter. The forked process keeps one checkpoint after another, whose
-ids begin with the letter, and tells what was acknowledged; "dead" follows once it is gone.
+Each line of its input is a file, a thread, a letter and a number. The forked process keeps so many checkpoints, one
+after another, whose ids begin with the letter, tells what was acknowledged, and waits; "dead" follows once it is gone.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
-from itertools import count
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -27,12 +27,12 @@ def state(number: int) -> dict[str, Any]:
     return {"number": number, "rare": f"{number // 10} " * 1_000, "large": f"{number} " * 8_000}
 
 
-def write(path: str, thread: str, letter: str) -> None:
-    """Keep checkpoints and writes until this process is killed."""
+def write(path: str, thread: str, letter: str, most: str) -> None:
+    """Keep so many checkpoints with their writes, and wait until this process is killed."""
     saver = RunSaver(SqliteRunStore(path))
     found = [each.checkpoint["id"] for each in saver.list(of(thread, None)) if each.checkpoint["id"][0] == letter]
     parent, start = (found[0], int(found[0][1:]) + 1) if found else (None, 0)
-    for number in count(start):
+    for number in range(start, start + int(most)):
         name, values = f"{letter}{number:06}", state(number)
         versions: dict[str, str | int | float] = {"number": number, "rare": number // 10, "large": number}
         made = {"v": 4, "id": name, "ts": "", "versions_seen": {}, "updated_channels": None}
@@ -43,6 +43,7 @@ def write(path: str, thread: str, letter: str) -> None:
         saver.put_writes(of(thread, name), [("number", number), ("large", values["large"])], "task")
         tell("wrote", name)
         parent = name
+    signal.pause()
 
 
 def tell(*words: object) -> None:

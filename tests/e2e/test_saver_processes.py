@@ -18,6 +18,7 @@ from tests.store_files import one
 POINTS = int(os.environ.get("SMR_KILL_POINTS", "20"))
 """The number of times that a process is killed."""
 PROGRAM = Path(__file__).with_name("saver_program.py")
+ENDLESS = 1_000_000
 
 
 class Writers:
@@ -26,9 +27,9 @@ class Writers:
     def __init__(self) -> None:
         self._process = StartedProgram(PROGRAM)
 
-    def begin(self, path: Path, thread: str, letter: str) -> int:
-        """Start a writer; returns its process id."""
-        self._process.tell(f"{path} {thread} {letter}\n")
+    def begin(self, path: Path, thread: str, letter: str, most: int = ENDLESS) -> int:
+        """Start a writer of so many checkpoints; returns its process id."""
+        self._process.tell(f"{path} {thread} {letter} {most}\n")
         word, child = self.line()
         assert word == "writes"
         return int(child)
@@ -106,7 +107,7 @@ def test_kill_9_loses_no_checkpoint_that_was_acknowledged(tmp_path: Path, writer
 def test_two_processes_on_one_thread_lose_and_tear_nothing(tmp_path: Path, writers: list[Writers]) -> None:
     """Both write at once, each after its own checkpoints: every one that was acknowledged is there, and whole."""
     path = tmp_path / "runs.db"
-    children = [writer.begin(path, "t", letter) for writer, letter in zip(writers, "ab", strict=True)]
+    children = [writer.begin(path, "t", letter, 15) for writer, letter in zip(writers, "ab", strict=True)]
     told = [each for writer in writers for each in writer.told(30)]
     for writer, child in zip(writers, children, strict=True):
         told += writer.kill(child)
