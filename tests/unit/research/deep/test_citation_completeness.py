@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import pytest
 from hypothesis import given
@@ -18,10 +19,12 @@ from smart_model_router_research.deep import (
     ReportSentence,
     ResearchClaim,
     ResearchReport,
+    ResearchRound,
     SentenceMark,
     SourceTier,
     as_markdown,
     completeness,
+    examine_claims,
     mended,
     page_of_run,
     report_of,
@@ -327,3 +330,30 @@ def test_a_page_says_how_it_was_found() -> None:
     assert "- Models: m1, m2." in page
     assert r"- Spent: 1,234,567 input\_tokens, 0.25 usd." in page
     assert "Borderline: with weights a little different the index is" in page
+
+
+BORDERS = (
+    border("c2", "Arland", "Borland", "447 km"),
+    border("c3", "Borland", "Arland", "467 km"),
+    border("c4", "Corland", "Arland", "307 km"),
+    border("c5", "Arland", "Corland", "327 km (20 km within the Dead Sea)"),
+)
+
+
+@cache
+def found_in_a_round(places: frozenset[int]) -> ResearchRound:
+    """Return a round that found these borders, and knows of no other round."""
+    return ResearchRound(graph=examine_claims([BORDERS[at] for at in sorted(places)], DOCUMENTS, QUESTIONS))
+
+
+@given(st.lists(st.frozensets(st.sampled_from(range(4))), min_size=1, max_size=4))
+def test_every_contradiction_of_every_round_is_shown(rounds: list[frozenset[int]]) -> None:
+    """X10: whatever each round found, and whichever is delivered, both values stand in the table, each pair once."""
+    base = run_of_claims([[]])
+    run = replace(base, rounds=tuple(map(found_in_a_round, rounds)), report=ResearchReport())
+    page = as_markdown(page_of_run(run))
+    table = page.partition("## Contradictions")[2].partition("##")[0]
+    pairs = [pair for pair in ({0, 1}, {2, 3}) if any(pair <= places for places in rounds)]
+
+    assert len([line for line in table.splitlines() if line.startswith("| Land")]) == len(pairs)
+    assert all(value in table for pair in pairs for value in (BORDERS[at].value.split(" (")[0] for at in pair))
