@@ -222,7 +222,7 @@ def anarchism() -> Collection | None:
     Its titles are questions. The questions by hand were written from the documents before any score of them was seen.
     """
     try:
-        folder = _debian_package("anarchism") / "usr/share/doc/anarchism/html"
+        folder = debian_package("anarchism") / "usr/share/doc/anarchism/html"
     except (OSError, subprocess.SubprocessError) as error:
         print(f"without the Anarchist FAQ: {error}", file=sys.stderr)
         return None
@@ -238,7 +238,7 @@ def anarchism() -> Collection | None:
     return _asked("anarchism", "politics", documents, [(one, titled[one]) for one in chosen], ".html")
 
 
-def _debian_package(name: str) -> Path:
+def debian_package(name: str) -> Path:
     """The files of a package, fetched by apt when they are not there."""
     folder = FOLDER / f"debian-{name}"
     if not (folder / "complete").exists():

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         parse_corpus,
         undeclared_corpus,
     )
-    from smart_model_router_research.deep.corpus_search import CorpusFacts, CorpusSearch
+    from smart_model_router_research.deep.corpus_search import CorpusSearch
     from smart_model_router_research.deep.dates import DateSignal, DocumentDates, date_of, date_of_text, date_of_value
     from smart_model_router_research.deep.domains import host_of, registrable_domain
     from smart_model_router_research.deep.examining import ClaimExaminer, examine_claims
@@ -96,7 +96,6 @@ __all__ = [
     "Contradiction",
     "Corpus",
     "CorpusError",
-    "CorpusFacts",
     "CorpusSearch",
     "DateConfidence",
     "DateSignal",
@@ -227,7 +226,7 @@ _HOMES = {
         "parse_corpus",
         "undeclared_corpus",
     ),
-    "smart_model_router_research.deep.corpus_search": ("CorpusFacts", "CorpusSearch"),
+    "smart_model_router_research.deep.corpus_search": ("CorpusSearch",),
     "smart_model_router_research.deep.dates": (
         "DateSignal",
         "DocumentDates",

@@ -25,6 +25,7 @@ from smart_model_router_research.deep.folding import FoldedText, fold
 from smart_model_router_research.deep.found_answers import FoundAnswer, ReadDocument
 from smart_model_router_research.deep.matching import stem_of
 from smart_model_router_research.deep.questions import QuestionPattern, Wanted
+from smart_model_router_research.deep.repair import quotation
 from smart_model_router_research.deep.statements import Statement, StatementKind
 from smart_model_router_research.deep.values import year_of
 from smart_model_router_research.deep.vouching import split_entity
@@ -74,7 +75,7 @@ class ClaimDrafter:
         folded = self._folded[stored.id]
         quote = _quote(found)
         context = " > ".join(_path(found))
-        for text in _wordings(found):
+        for text in self._texts(found, quote, folded, context):
             support = check_claim(text, quote, folded, context)
             if support.status is SupportStatus.SUPPORTED and support.span is not None:
                 kind = {Wanted.NUMBER: ClaimKind.NUMBER, Wanted.DATE: ClaimKind.DATE}.get(wanted, ClaimKind.FACT)
@@ -101,6 +102,12 @@ class ClaimDrafter:
                 )
         return None
 
+    def _texts(self, found: FoundAnswer, quote: str, folded: FoldedText, context: str) -> Iterator[str]:
+        """Yield the ways to say what was found, at last the source's sentence with what leads to it."""
+        yield from _wordings(found)
+        if (sentence := quotation(found.statement.text, quote, folded, context)) is not None:
+            yield sentence
+
 
 def analyse(
     question: SubQuestion,
@@ -123,7 +130,8 @@ def answers_of(
 ) -> Iterator[FoundAnswer]:
     """Yield the answers that the statements of a document give."""
     telling = _prefilter(pattern)
-    if not _mentions(document, pattern, topics):
+    told = telling is None or telling.search(document.stored.text) or pattern.wanted in (Wanted.VERSION, Wanted.DATE)
+    if not told or not _mentions(document, pattern, topics):
         return
     for statement in document.statements:
         if statement.kind is StatementKind.VERSION or telling is None or telling.search(_searched(statement)):

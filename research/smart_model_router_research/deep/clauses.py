@@ -31,6 +31,7 @@ _NUMERIC = re.compile(
     r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twelve|unlimited|infinite|no limit|none)\b",
     re.IGNORECASE,
 )
+_ADVERBIAL = re.compile(r"(?:in|on|at|by|for|with|from|to|as|under|after|before|during|since|of)\b", re.IGNORECASE)
 _MOST_WORDS = 25
 
 
@@ -66,6 +67,8 @@ def _at(
     if pattern.wanted is Wanted.DEFINITION and wanted:
         return None
     in_left = _told_by(wanted, stems_of(left))
+    if in_left and _is_asked_by_verb(pattern):
+        return None
     if in_left and len(_told_by(wanted, stems_of(before))) == len(wanted):
         is_on = all(is_named_in(entity, before) for entity in pattern.entities) or match.is_about
         return said.strip(' .,"`*') or None if is_on and not POINTS_ALONE.fullmatch(left) else None
@@ -75,11 +78,20 @@ def _at(
     in_right = _told_by(wanted, stems_of(said))
     if len(in_right) < len(wanted) or in_left or len(left.split()) > 8 or POINTS.match(left):
         return None
+    if _ADVERBIAL.match(left):
+        return None
     is_on = all(is_named_in(entity, right) for entity in pattern.entities) or match.is_about
     return left.strip(' .,"`*') or None if is_on else None
 
 
 POINTS_ALONE = re.compile(r"(?:it|this|that|these|those|they|he|she)", re.IGNORECASE)
+
+
+def _is_asked_by_verb(pattern: QuestionPattern) -> bool:
+    """Return whether the noun behind "which" does what is asked: "Which command removes a table?"."""
+    noun = re.escape(pattern.asked_noun)
+    is_said = rf"(?:\w+ )?(?:which|what) {noun} (?:is|are|was|were|does|do|did|has|have|can|should|must)\b"
+    return bool(noun) and pattern.wanted is Wanted.FACT and re.match(is_said, pattern.text, re.IGNORECASE) is None
 
 
 def _told_by(wanted: Sequence[QuestionTerm], stems: frozenset[str]) -> list[QuestionTerm]:

@@ -10,22 +10,18 @@ import asyncio
 import re
 from collections import Counter, OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-from smart_model_router_research.deep.claims import SourceTier
+from smart_model_router_research.deep.corpus_file import Corpus
 from smart_model_router_research.deep.found_answers import ReadDocument
 from smart_model_router_research.deep.naming import bare
-from smart_model_router_research.deep.page_outline import outline_of_page
-from smart_model_router_research.deep.sources import DateConfidence, SourceDate, StoredDocument, sha256_of
+from smart_model_router_research.deep.readers import ReadingContext, read_indexed
 from smart_model_router_scoring.fusion import FusionConfig
 from smart_model_router_scoring.retrieval import (
-    IndexedDocument,
     Passage,
     QueryOrchestrator,
     RetrievalConfig,
     SearchIndex,
-    UnknownDocument,
 )
 from smart_model_router_scoring.retrieval.orchestrator import GRAPH, GRAPH_WEIGHT
 
@@ -38,27 +34,16 @@ MOST_KEPT = 512
 """Documents that are kept read."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CorpusFacts:
-    """The origin of a corpus's documents and the trust in them; the defaults are those of a folder that the user names.
+class CorpusSearch:
+    """A corpus: its index, what is known of all its documents, and those that were read.
 
-    `as_of` is the day of which everything in it speaks, ISO 8601; "" for an unknown one.
+    They are kept as long as the index stays as it is.
     """
 
-    name: str
-    publisher: str = ""
-    tier: SourceTier = SourceTier.A
-    alone_suffices: bool = True
-    as_of: str = ""
-    base_url: str = ""
-
-
-class CorpusSearch:
-    """A corpus: its index, and the documents of it that were read, kept as long as the index stays as it is."""
-
-    def __init__(self, index: SearchIndex | str | Path, facts: CorpusFacts | None = None) -> None:
+    def __init__(self, index: SearchIndex | str | Path, corpus: Corpus, context: ReadingContext) -> None:
         self.index = index if isinstance(index, SearchIndex) else SearchIndex(index)
-        self.facts = facts or CorpusFacts(name=Path(self.index.facts().root).name)
+        self.corpus = corpus
+        self._context = context
         config = RetrievalConfig(fusion=FusionConfig(weights={GRAPH: GRAPH_WEIGHT}, min_confidence=0.0))
         self._orchestrator = QueryOrchestrator(self.index, config=config)
         self._kept: OrderedDict[str, ReadDocument] = OrderedDict()
@@ -111,31 +96,8 @@ class CorpusSearch:
         return self._topics
 
     def _fetch(self, paths: Sequence[str]) -> list[ReadDocument | None]:
-        found: list[ReadDocument | None] = []
-        for path in paths:
-            try:
-                found.append(ReadDocument(stored_document(self.index.fetch(path), self.facts), path))
-            except UnknownDocument:
-                found.append(None)
-        return found
-
-
-def stored_document(document: IndexedDocument, facts: CorpusFacts) -> StoredDocument:
-    """Return a document of an index as a run stores it. Its id is the name of its corpus and its path."""
-    text = outline_of_page(document.text) if document.path.endswith((".html", ".htm")) else document.text
-    dated = SourceDate(day=facts.as_of, signal="corpus", confidence=DateConfidence.HIGH) if facts.as_of else None
-    heading = next((chunk.heading for chunk in document.chunks if chunk.heading), "")
-    return StoredDocument(
-        id=f"{facts.name}/{document.path}",
-        text=text,
-        sha256=sha256_of(text),
-        title=bare(heading.split(" > ")[0]),
-        url=f"{facts.base_url.rstrip('/')}/{document.path}" if facts.base_url else "",
-        publisher=facts.publisher or facts.name,
-        tier=facts.tier,
-        tier_reason=f"corpus {facts.name}",
-        published=dated,
-        backend="corpus",
-        corpus=facts.name,
-        alone_suffices=facts.alone_suffices,
-    )
+        read = [read_indexed(self.index, path, self.corpus, self._context).document for path in paths]
+        return [
+            None if document is None else ReadDocument(document, path)
+            for path, document in zip(paths, read, strict=True)
+        ]

@@ -19,6 +19,7 @@ _TITLE_WORDS = re.compile(r"[^\W_]+")
 _LEADING = frozenset("the a an in of and or for with when if on at by from to as see only both between like".split())
 
 
+@lru_cache(maxsize=16_384)
 def head_of(heading: str) -> str:
     """Return what a heading or a signature defines: `copy` of "copy(src, dst)"; "" where it begins with no name."""
     text = _NUMBERED.sub("", _ROLE.sub(r"\1", heading.strip()).strip("`*\"' "))
@@ -26,6 +27,7 @@ def head_of(heading: str) -> str:
     return match["name"] if match else ""
 
 
+@lru_cache(maxsize=16_384)
 def bare(heading: str) -> str:
     """Return a heading without markup, and without what stands in parentheses at its end."""
     text = _ROLE.sub(r"\1", heading.strip())
@@ -64,6 +66,8 @@ def _starts(text: str, at: int) -> bool:
 def is_head(name: str, heading: str, inside: tuple[str, ...] = ()) -> bool:
     """Return whether a heading is that of the thing named; the first parts of a dotted name may stand in `inside`."""
     wanted = name.removesuffix("()").casefold()
+    if re.split(r"[.:/\s]", wanted)[-1] not in heading.casefold():
+        return False
     text = bare(heading).casefold()
     head = head_of(heading).casefold()
     if wanted in (text, head, text.removeprefix("the ")):

@@ -16,6 +16,7 @@ from smart_model_router_research.deep.corpus_file import Corpus
 from smart_model_router_research.deep.dates import PUBLISHED, DateSignal, DocumentDates, date_of_text, dates_of_markup
 from smart_model_router_research.deep.domains import host_of, registrable_domain
 from smart_model_router_research.deep.page_markup import PageMarkup, take_apart, without_comments, without_invisible
+from smart_model_router_research.deep.page_outline import outline_of_page
 from smart_model_router_research.deep.sources import DateConfidence, StoredDocument, sha256_of
 from smart_model_router_research.deep.tiers import SourcePolicy, tier_of_source
 from smart_model_router_research.deep.web_text import ExtraMissing, guessed_day, main_text
@@ -23,7 +24,6 @@ from smart_model_router_scoring.retrieval import IndexedDocument, IndexNotReady,
 from smart_model_router_scoring.retrieval.decoding import Tell, decoded
 from smart_model_router_scoring.retrieval.files import MOST_BYTES, PDF, page_of_file
 from smart_model_router_scoring.retrieval.pdf import can_read_pdf
-from smart_model_router_scoring.retrieval.reading import read_html
 
 _HTML = (".html", ".htm")
 _MARKDOWN = (".md", ".markdown")
@@ -154,8 +154,7 @@ def _of_corpus(
         page = take_apart(text)
         title = page.title or title
         dates = dates_of_markup(page, {}, path, context.as_of, more=more)
-        blocks = read_html(page.html)
-        text = "\n\n".join(f"{'#' * block.level} {block.text}" if block.level else block.text for block in blocks)
+        text = outline_of_page(page.html)
     else:
         text = without_invisible(without_comments(text) if suffix in _MARKDOWN else text)
         dates = date_of_text(text, path, context.as_of, more=more)

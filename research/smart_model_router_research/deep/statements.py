@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
+from typing import Any
 
 from smart_model_router_research.deep.matching import stems_of
 from smart_model_router_research.deep.readings import cells_of
 from smart_model_router_research.deep.sentences import ITEM_MARK, split_sentences
+from smart_model_router_research.deep.statement_forms import CODE, NO_SCOPE, NOTES, PROSE, SINCE, VERSION_NOTE, label_of
 
 MAX_STATEMENT = 4_000
 """A longer line or sentence is passed over."""
@@ -74,48 +76,7 @@ _FENCE = re.compile(r"[ \t]*(```+|~~~+)")
 _DIRECTIVE = re.compile(r"\.\. ([a-zA-Z][\w:+-]*)::[ \t]*(.*)$")
 _TARGET = re.compile(r"\.\. (?:_|\[|\|)|\.\.$|__ ")
 _FIELD = re.compile(r":([\w -]{1,40}):[ \t]+(?=\S)")
-_NOTES = {
-    "versionadded": "added",
-    "version-added": "added",
-    "versionchanged": "changed",
-    "version-changed": "changed",
-    "deprecated": "deprecated",
-    "version-deprecated": "deprecated",
-    "deprecated-removed": "deprecated",
-    "versionremoved": "removed",
-    "version-removed": "removed",
-}
-_CODE = frozenset(
-    "code code-block sourcecode literalinclude parsed-literal productionlist doctest testcode math".split()
-)
-_PROSE = frozenset(
-    "note warning tip hint caution danger attention important error seealso admonition impl-detail topic sidebar "
-    "container only rubric epigraph highlights compound cssclass rst-class table availability audit-event".split()
-)
-_NO_SCOPE = frozenset(
-    "toctree index currentmodule module moduleauthor sectionauthor highlight image figure include contents "
-    "tabularcolumns "
-    "meta raw role default-role deprecated-alias testsetup testcleanup plot".split()
-)
-_VERSION_NOTE = re.compile(
-    r"(?:[(*_\[{>!\s\u2022-]*)(new|added|introduced|available|changed|deprecated|removed|renamed)"
-    r"(?: (?:as of|since|in|from|with))?(?: (?:in|since))?(?: (?:python|version|release))*:?\s+"
-    r"(v?\d+(?:\.\d+)+[\w-]*|v?\d+(?=[.:,)\]*_\s]|$))",
-    re.IGNORECASE,
-)
-_SINCE = re.compile(r"[(*_\[\s]*since:?(?: (?:version|release))?:?\s+(v?\d+(?:\.\d+)+\w*)[)*_\]\s.]*", re.IGNORECASE)
-_LABEL = (
-    r"(?P<label>(?:\*\*|__|[`\"'*])?[^\W_`*\"'][^:=|\n]{0,78}?(?:\*\*|__|[`\"'*])?(?:\([^()]{0,60}\))?(?:\*\*|__)?)"
-)
-_LABELLED = re.compile(_LABEL + r"[ \t]*:(?:\*\*|__)?[ \t]+(?P<value>\S.*)", re.DOTALL)
-_DASHED = re.compile(_LABEL + r"[ \t]+(?:[=\u2013\u2014]|--?)[ \t]+(?P<value>\S.*)", re.DOTALL)
-_CODE_LABEL = re.compile(
-    r"(?P<label>`[^`\n]{1,80}`(?:[,/ ]+`[^`\n]{1,80}`)*)[ \t]*(?::|[-\u2013\u2014]{1,2}|=)[ \t]+(?P<value>\S.*)",
-    re.DOTALL,
-)
-_COLUMNS = re.compile(r"(?P<label>\S(?:[^ ]| (?! )){0,40}) {2,}(?P<value>\S.*)")
 _WORD = re.compile(r"\w")
-_MARKS = "*_`\"' \t"
 _LONGEST_TERM = 120
 
 
@@ -130,6 +91,8 @@ class _Reader:
     levels: dict[str, int] = field(default_factory=dict)
     columns: list[str] = field(default_factory=list)
     lead_in: tuple[int, str] = (0, "")
+    under: tuple[str, ...] = ()
+    nth: int = -1
 
     def __post_init__(self) -> None:
         self.starts = [0]
@@ -167,10 +130,20 @@ class _Reader:
             else:
                 at = yield from self._paragraph(at, indent)
 
-    @property
-    def term(self) -> str:
-        """The innermost thing that is described here, where that is no heading."""
-        return self.terms[-1][1] if self.terms else ""
+    def _made(
+        self,
+        kind: StatementKind,
+        text: str,
+        start: int,
+        scope: tuple[str, ...],
+        label: str = "",
+        value: str = "",
+        **more: Any,
+    ) -> Statement:
+        self.nth = self.nth + 1 if scope == self.under else 0
+        self.under = scope
+        term = self.terms[-1][1] if self.terms else ""
+        return Statement(kind, text, start, scope, label, value, term=term, nth=self.nth, **more)
 
     @property
     def scope(self) -> tuple[str, ...]:
@@ -209,27 +182,27 @@ class _Reader:
         if match is None:
             return self._behind_indented(at + 1, indent) if not _TARGET.match(bare) or bare == ".." else at + 1
         name, words = match[1].rpartition(":")[2].lower(), match[2].strip()
-        if name in _NOTES:
+        if name in NOTES:
             end = at + 1
             while end < len(self.lines) and self.lines[end].strip() and _indent(self.lines[end]) > indent:
                 end += 1
             text = "\n".join(self.lines[at:end]).strip()
             version = words.split(None, 1)[0].rstrip(".,;:") if words else ""
-            yield Statement(
+            yield self._made(
                 StatementKind.VERSION,
                 text[:MAX_STATEMENT],
                 self.starts[at] + indent,
                 self.scope,
-                label=_NOTES[name],
+                label=NOTES[name],
                 value=version,
             )
             return end
-        if name in _CODE or name in _NO_SCOPE:
+        if name in CODE or name in NO_SCOPE:
             if name in ("module", "currentmodule"):
                 self.terms = []
             return self._behind_indented(at + 1, indent)
         at += 1
-        if name in _PROSE:
+        if name in PROSE:
             return at
         if name in ("list-table", "csv-table"):
             return at
@@ -260,7 +233,7 @@ class _Reader:
     def _row(self, at: int, cells: list[str], header: list[str]) -> Statement:
         heads = header if len(header) == len(cells) else [""] * len(cells)
         line = self.lines[at]
-        return Statement(
+        return self._made(
             StatementKind.ROW,
             line.strip()[:MAX_STATEMENT],
             self.starts[at] + _indent(line),
@@ -295,7 +268,7 @@ class _Reader:
             end += 1
         text = "\n".join(self.lines[at:end]).strip()
         if end == at + 1 and self._is_term(text, end, indent):
-            if _label_of(text) is not None:
+            if label_of(text) is not None:
                 yield from self._statements(text, self.starts[at] + indent, indent)
             self.terms.append((indent, text))
             return end
@@ -336,45 +309,37 @@ class _Reader:
             self.lead_in = (indent, split_sentences(text)[-1]) if text.rstrip().endswith(":") else (0, "")
         if (found := _FIELD.match(text)) is not None:
             value = text[found.end() :]
-            yield Statement(StatementKind.LABELLED, text, start, self.scope, found[1], value, lead_in=lead_in)
+            yield self._made(StatementKind.LABELLED, text, start, self.scope, found[1], value, lead_in=lead_in)
             return
         for piece, offset in _pieces(text):
             yield from self._read_piece(piece, start + offset, is_item, lead_in)
 
     def _read_piece(self, text: str, start: int, is_item: bool, lead_in: str) -> Iterator[Statement]:
         scope = self.scope
-        if (label := _label_of(text)) is not None:
-            yield Statement(StatementKind.LABELLED, text, start, scope, label[0], label[1], lead_in=lead_in)
+        if (label := label_of(text)) is not None:
+            yield self._made(StatementKind.LABELLED, text, start, scope, label[0], label[1], lead_in=lead_in)
             if not is_item and len(text) < 80:
                 return
         elif is_item:
-            yield Statement(StatementKind.ITEM, text, start, scope, lead_in=lead_in)
+            yield self._made(StatementKind.ITEM, text, start, scope, lead_in=lead_in)
         at, first = 0, ""
         for sentence in split_sentences(text):
             at = text.find(sentence, at)
             if not _WORD.search(sentence):
                 continue
-            if (note := _VERSION_NOTE.match(sentence) or _SINCE.match(sentence)) is not None:
-                verb = note[1].lower() if note.re is _VERSION_NOTE else "added"
+            if (note := VERSION_NOTE.match(sentence) or SINCE.match(sentence)) is not None:
+                verb = note[1].lower() if note.re is VERSION_NOTE else "added"
                 version = note[note.re.groups]
-                yield Statement(StatementKind.VERSION, sentence, start + at, scope, verb, version, before=first)
+                yield self._made(StatementKind.VERSION, sentence, start + at, scope, verb, version, before=first)
             elif not is_item or at:
-                yield Statement(StatementKind.SENTENCE, sentence, start + at, scope, lead_in=lead_in, before=first)
+                yield self._made(StatementKind.SENTENCE, sentence, start + at, scope, lead_in=lead_in, before=first)
             first = first or sentence
             at += len(sentence)
 
 
 def statements_of(text: str) -> list[Statement]:
     """Return the statements of a document, in order."""
-    reader = _Reader(text.split("\n"))
-    found: list[Statement] = []
-    under: tuple[str, ...] = ()
-    nth = 0
-    for statement in reader.read():
-        nth = nth + 1 if statement.scope == under else 0
-        under = statement.scope
-        found.append(replace(statement, nth=nth, term=reader.term))
-    return found
+    return list(_Reader(text.split("\n")).read())
 
 
 def _indent(line: str) -> int:
@@ -383,28 +348,18 @@ def _indent(line: str) -> int:
 
 def _pieces(text: str) -> Iterator[tuple[str, int]]:
     """Yield the labelled lines of a paragraph each by itself, with their places, and what is not labelled as one."""
+    if "\n" not in text:
+        yield text, 0
+        return
     lines = text.split("\n")
     begins = [0]
     begins += [
         n
         for n in range(1, len(lines))
-        if _label_of(lines[n]) and _label_of(lines[begins[-1]]) and n - 1 in (begins[-1], n - 1)
+        if label_of(lines[n]) and label_of(lines[begins[-1]]) and n - 1 in (begins[-1], n - 1)
     ]
     at = 0
     for one, behind in zip(begins, [*begins[1:], len(lines)], strict=True):
         piece = "\n".join(lines[one:behind])
         yield piece.strip(), at + len(piece) - len(piece.lstrip())
         at += len(piece) + 1
-
-
-def _label_of(text: str) -> tuple[str, str] | None:
-    """Return label and value of a labelled value; None where a text is none."""
-    match = _CODE_LABEL.match(text) or _LABELLED.match(text) or _DASHED.match(text) or _COLUMNS.match(text)
-    if match is None:
-        return None
-    label = match["label"].strip(_MARKS)
-    if not label or len(label.split()) > 10 or label.endswith((".", "!", "?")) or re.search(r"[.!?] ", label):
-        return None
-    if label[0].islower() and match.re in (_LABELLED, _DASHED) and len(label.split()) > 3:
-        return None
-    return label, match["value"].strip()

@@ -7,9 +7,10 @@ import asyncio
 import pytest
 
 from smart_model_router_research.deep import OfflineAnswer, answer_offline, plan_questions
-from smart_model_router_research.deep.corpus_search import CorpusFacts, CorpusSearch
+from smart_model_router_research.deep.corpus_file import parse_corpus
+from smart_model_router_research.deep.corpus_search import CorpusSearch
 from smart_model_router_research.deep.questions import Wanted, read_question
-from tests.fixtures.research.judging import corpus
+from tests.fixtures.research.judging import READ, corpus
 
 PAGES = {
     "vardo.md": """# Vardo
@@ -151,7 +152,8 @@ def test_an_answer_in_two_steps_cites_both(small: CorpusSearch) -> None:
 
 def test_a_value_has_the_date_that_stands_beside_it_or_that_of_its_corpus(small: CorpusSearch) -> None:
     """A year in parentheses is the value's own date; a corpus gives its day to the rest."""
-    dated = CorpusSearch(small.index, CorpusFacts(name="pages", as_of="2025-10-01"))
+    declared = parse_corpus(b"name: pages\npublisher: us\ntier: A\nas_of: 2025-10-01\n")
+    dated = CorpusSearch(small.index, declared, READ)
 
     assert [claim.as_of for claim in ask("What is the population of Vardo?", dated).claims] == ["2024-07-01"]
     assert [claim.as_of for claim in ask("What is the capital of Vardo?", dated).claims] == ["2025-10-01"]
