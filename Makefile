@@ -88,6 +88,7 @@ nightly: setup  ## ten times the examples of every property, a thousand seeds th
 	SMR_FUZZ_CASES=200000 $(BIN)/pytest --timeout 7200 tests/unit/gateway/test_seeded_fuzz.py
 	SMR_EVERY_BYTE=1 $(BIN)/pytest --timeout 7200 tests/unit/research/deep/test_verifying.py -k every_byte
 	SMR_ALL_STORMS=1 $(BIN)/pytest -n auto tests/simulation/test_after_the_storm.py
+	$(BIN)/python -m benchmarks.research_questions
 	$(BIN)/python -m tools.nightly
 	$(BIN)/python tools/adr.py --due
 

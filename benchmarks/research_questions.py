@@ -1,11 +1,15 @@
 """Questions answered from corpora without a model, judged by answers that independent scripts computed.
 
-    python -m benchmarks.research_questions [factbook|pydoc ...]
+    python -m benchmarks.research_questions [factbook|pydoc|postgresql ...]
+
+It ends with 1 where a goal is missed: 28 of 30 and no invented answer about countries; 65 % of 300 versions answered,
+and 96 % of those right.
 
 `factbook` asks 30 questions and 212 more of the same kinds about the World Factbook (the wheel among the tools to
 develop, and the extract of 2015). `pydoc` asks 300 for the version in which something in Python's documentation was
 added, changed or deprecated, from the sources in Debian's package python3.11-doc, which apt fetches. Time is CPU, with
-the reading of each document when it is first met.
+the reading of each document when it is first met. `postgresql` asks what the author of the reader wrote by hand before
+the reader met the manual.
 """
 
 from __future__ import annotations
@@ -26,9 +30,13 @@ from tests.fixtures.research.judging import Row, corpus, factbooks, is_right, ro
 SOURCES = "usr/share/doc/python3.11/html/_sources"
 
 
-async def _print_figures(name: str, rows: Sequence[Row], corpora: Sequence[CorpusSearch]) -> None:
+Figures = dict[str, list[float]]
+"""Questions, answered, right and seconds of CPU, by the kind of question."""
+
+
+async def _print_figures(name: str, rows: Sequence[Row], corpora: Sequence[CorpusSearch]) -> Figures:
     """Print a line for each kind of question."""
-    figures: dict[str, list[float]] = {}
+    figures: Figures = {}
     for row in rows:
         begun = time.process_time()
         answer = await answer_offline(row["question"], corpora)
@@ -42,33 +50,53 @@ async def _print_figures(name: str, rows: Sequence[Row], corpora: Sequence[Corpu
     print("| set | kind | questions | answered | right | CPU a question |\n| --- | --- | --- | --- | --- | --- |")
     for kind, (asked, answered, right, spent) in figures.items():
         print(f"| {name} | {kind} | {asked:.0f} | {answered:.0f} | {right:.0f} | {spent / asked * 1000:.0f} ms |")
+    return figures
 
 
-async def _factbook(folder: Path) -> None:
+async def _factbook(folder: Path) -> bool:
     corpora = await factbooks(folder)
-    await _print_figures("factbook", rows_of("factbook_questions"), corpora)
-    await _print_figures("factbook, more", rows_of("factbook_more"), corpora[:1])
+    figures = await _print_figures("factbook", rows_of("factbook_questions"), corpora)
+    more = await _print_figures("factbook, more", rows_of("factbook_more"), corpora[:1])
+    invented = figures["unanswerable"][1] + more["unanswerable"][1]
+    return sum(right for _, _, right, _ in figures.values()) >= 28 and not invented
 
 
-async def _pydoc(folder: Path) -> None:
+async def _pydoc(folder: Path) -> bool:
     try:
         sources = debian_package("python3.11-doc") / SOURCES
     except (OSError, subprocess.SubprocessError) as error:
         print(f"without Python's documentation: {error}", file=sys.stderr)
-        return
+        return False
     (folder / "python").symlink_to(sources)
-    await _print_figures("pydoc", rows_of("version_questions"), [await corpus(folder / "python")])
+    figures = await _print_figures("pydoc", rows_of("version_questions"), [await corpus(folder / "python")])
+    asked, answered, right, _ = figures["version"]
+    return answered >= 0.65 * asked and right >= 0.96 * answered
 
 
-SETS = {"factbook": _factbook, "pydoc": _pydoc}
+async def _postgresql(folder: Path) -> bool:
+    """Ask about PostgreSQL's manual, in HTML; no figure of it is a goal, but nothing may be invented."""
+    try:
+        pages = debian_package("postgresql-doc-15") / "usr/share/doc/postgresql-doc-15/html"
+    except (OSError, subprocess.SubprocessError) as error:
+        print(f"without PostgreSQL's manual: {error}", file=sys.stderr)
+        return False
+    (folder / "manual").symlink_to(pages)
+    rows = rows_of("postgresql_questions")
+    figures = await _print_figures("postgresql", rows, [await corpus(folder / "manual")])
+    return not figures["unanswerable"][1]
 
 
-def main(names: Sequence[str]) -> None:
-    """Ask the questions of these sets, of all without a name."""
+SETS = {"factbook": _factbook, "pydoc": _pydoc, "postgresql": _postgresql}
+
+
+def main(names: Sequence[str]) -> int:
+    """Ask the questions of these sets, of all without a name; return 1 when a goal is missed."""
+    met = []
     for name in names or SETS:
         with tempfile.TemporaryDirectory() as folder:
-            asyncio.run(SETS[name](Path(folder)))
+            met.append(asyncio.run(SETS[name](Path(folder))))
+    return 0 if all(met) else 1
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(main(sys.argv[1:]))
