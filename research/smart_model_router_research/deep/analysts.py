@@ -142,7 +142,7 @@ def answers_of(
 
 def _searched(statement: Statement) -> str:
     heads = " ".join(head for head, _ in statement.cells)
-    return f"{statement.text} {statement.label} {heads}"
+    return f"{statement.text} {statement.label} {heads} {statement.scope[-1] if statement.scope else ''}"
 
 
 def _mentions(document: ReadDocument, pattern: QuestionPattern, topics: frozenset[str]) -> bool:

@@ -93,7 +93,9 @@ def _begins_with(name: str, item: str) -> bool:
 
 def _names_label(pattern: QuestionPattern, label: str) -> bool:
     names = pattern.entities or (" ".join(term.stem for term in pattern.terms),)
-    return any(is_head(name, label) for name in names) or stems_of(label) == {term.stem for term in pattern.terms}
+    if pattern.entities:
+        return any(is_head(name, label) for name in names)
+    return stems_of(label) == {term.stem for term in pattern.terms}
 
 
 def _reversed(

@@ -63,6 +63,14 @@ def _starts(text: str, at: int) -> bool:
     return at == 0 or text[:at].rstrip()[-1:] in ".!?:\n"
 
 
+def _names_only(heading: str, head: str) -> bool:
+    """Return whether a heading is a signature or a name with its gloss, and no phrase that begins with the word."""
+    if re.search(r"[\W_\d]", head):
+        return True
+    behind = heading.casefold().partition(head)[2].lstrip("`*")
+    return re.match(r"\s*(?:$|[(\[{<=:,;/\u2013\u2014-])", behind) is not None
+
+
 def is_head(name: str, heading: str, inside: tuple[str, ...] = ()) -> bool:
     """Return whether a heading is that of the thing named; the first parts of a dotted name may stand in `inside`."""
     wanted = name.removesuffix("()").casefold()
@@ -70,7 +78,7 @@ def is_head(name: str, heading: str, inside: tuple[str, ...] = ()) -> bool:
         return False
     text = bare(heading).casefold()
     head = head_of(heading).casefold()
-    if wanted in (text, head, text.removeprefix("the ")):
+    if wanted in (text, text.removeprefix("the ")) or (wanted == head and _names_only(heading, head)):
         return True
     if "." in wanted.strip("."):
         module, _, last = wanted.rpartition(".")

@@ -13,6 +13,7 @@ from smart_model_router_research.deep.claims import SubQuestion
 from smart_model_router_research.deep.matching import WORD, alternatives, stem_of
 
 MAX_QUESTIONS = 12
+MAX_QUESTION = 500
 MAX_TOPIC = 4_000
 """Characters of a topic that are read."""
 
@@ -216,7 +217,8 @@ def plan_questions(topic: str) -> list[SubQuestion]:
     if not WORD.search(text):
         raise ValueError("the topic is blank: it has to name what is to be found out")
     pieces = [piece.strip() for piece in re.split(r"(?<=[?!])\s+|(?<=[a-z0-9)])\.\s+(?=[A-Z])|;\s+|\n+", text)]
-    pieces = list(dict.fromkeys(piece.rstrip(".") for piece in pieces if WORD.search(piece)))[:MAX_QUESTIONS]
+    pieces = [piece.rstrip(".")[:MAX_QUESTION] for piece in pieces if WORD.search(piece)]
+    pieces = list(dict.fromkeys(pieces))[:MAX_QUESTIONS]
     found = []
     for number, piece in enumerate(pieces, 1):
         pattern = read_question(piece)
@@ -342,7 +344,11 @@ def _rivals(text: str, entities: tuple[str, ...]) -> tuple[str, ...]:
     return names if compared and len(names) == 2 else ()
 
 
-_DOES = re.compile(r"(?:(?:in|on|at|for|to|from|with|by|under|of) )?what (?:does|do|did) .*?(\w+)$", re.IGNORECASE)
+_DOES = re.compile(
+    r"(?:(?:in|on|at|for|to|from|with|by|under|of) )?what (?:does|do|did) .+? (\w+)"
+    r"(?: (?:if|when|on|in|for|to|by|with|from|about|as|at|into|after|before|while)\b.*)?$",
+    re.IGNORECASE,
+)
 _NO_VERBS = frozenset("do mean stand for represent refer to have".split())
 _MEASURED = re.compile(
     r"^(?:what|which) (?:is|are|was|were) (?:the )?(?:[\w-]+ ){0,3}?(?:maximum|minimum|max|min|size|length|width|height"

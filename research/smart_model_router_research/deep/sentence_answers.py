@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from smart_model_router_research.deep.clauses import expansion_of, is_by_whole_sentence, said_of
 from smart_model_router_research.deep.found_answers import FoundAnswer, ReadDocument
-from smart_model_router_research.deep.matching import any_in, stems_of
+from smart_model_router_research.deep.matching import any_in, placed_stems, stems_of
 from smart_model_router_research.deep.naming import bare, head_of, is_head
 from smart_model_router_research.deep.questions import QuestionPattern, Wanted
-from smart_model_router_research.deep.statements import Statement
+from smart_model_router_research.deep.statements import Statement, StatementKind
 from smart_model_router_research.deep.typed_values import default_in, fits_question, nearest_value
 from smart_model_router_research.deep.values import FoundValue, dates_in, numbers_in, persons_in
 from smart_model_router_research.deep.vouching import Vouching, asked_stems, entity_of
@@ -20,6 +20,8 @@ LEAST_OPEN_COVERAGE = 0.85
 """The share of the words of a question that a sentence which is an answer as a whole has to vouch for."""
 LEAST_YES_NO_COVERAGE = 0.95
 MAX_SENTENCE = 1_000
+PERSON_WORDS = 4
+"""The words that may stand between a person and what the person did."""
 
 
 class _Said(NamedTuple):
@@ -62,6 +64,8 @@ def _said(statement: Statement, pattern: QuestionPattern, document: ReadDocument
         return _Said(default.text, 0.4)
     if wanted in _FINDERS:
         fitting = [value for value in _FINDERS[wanted](text, pattern) if _may_answer(value, pattern)]
+        if wanted is Wanted.PERSON:
+            fitting = [value for value in fitting if _is_beside_verb(value, text, pattern)]
         value = nearest_value(fitting, text, pattern) if match.hits else None
         return _Said(value.text, unit=value.unit) if value is not None else None
     if wanted is Wanted.YES_NO:
@@ -86,7 +90,14 @@ def _stated(statement: Statement, pattern: QuestionPattern, document: ReadDocume
         name = name or (head_of(head) if _is_identifier(head_of(head)) else "")
         if name and not stems_of(name) <= asked_stems(pattern):
             return _Said(name, 0.1, is_entity=True)
-    if wanted is Wanted.DEFINITION and pattern.entities and head and is_head(pattern.entities[0], head, document.names):
+    is_prose = statement.kind in (StatementKind.SENTENCE, StatementKind.ITEM)
+    if (
+        wanted is Wanted.DEFINITION
+        and is_prose
+        and pattern.entities
+        and head
+        and is_head(pattern.entities[0], head, document.names)
+    ):
         return _Said(" ".join(text.split()), 0.3 / (1 + statement.nth))
     if not is_by_whole_sentence(pattern, text):
         return None
@@ -124,6 +135,18 @@ _FINDERS: Mapping[Wanted, Callable[[str, QuestionPattern], Iterator[FoundValue]]
     Wanted.DATE: lambda text, _pattern: dates_in(text),
     Wanted.PERSON: lambda text, _pattern: persons_in(text),
 }
+
+
+def _is_beside_verb(value: FoundValue, text: str, pattern: QuestionPattern) -> bool:
+    """Return whether a name stands within four words of what the person did."""
+    if not pattern.terms:
+        return False
+    for place in placed_stems(text):
+        if place.stem in pattern.terms[0].others:
+            between = text[place.end : value.start] if place.end <= value.start else text[value.end : place.start]
+            if len(between.split()) <= PERSON_WORDS and not re.search(r"[.;:]\s", between):
+                return True
+    return False
 
 
 def _may_answer(value: FoundValue, pattern: QuestionPattern) -> bool:

@@ -80,9 +80,10 @@ _PRERELEASE = r"(?:[-.]?(?:a|b|rc|alpha|beta|dev|post)[.\d]*)?"
 _VERSION = re.compile(
     rf"(?<![\w.])(?:[vV](?:ersion |er\. ?)?)?(\d+(?:\.\d+)+{_PRERELEASE}|(?<=ersion )\d+|(?<=elease )\d+)(?![\w%])"
 )
-_PERSON = re.compile(
-    r"\b(?:[A-Z][\w'\u2019-]+|[A-Z]\.)(?: (?:[A-Z]\.|[A-Z][\w'\u2019-]+|van|von|de|der|la|bin|al|ben|da|di"
-    r"|del))* ?(?:[A-Z][\w'\u2019-]+)?"
+_NAME = r"(?:[A-Z]\.|[A-Z][\w'\u2019-]+)"
+_PERSON = re.compile(rf"\b{_NAME}(?: (?:{_NAME}|(?:van|von|de|der|la|bin|al|ben|da|di|del)\b))* {_NAME}(?!\w)")
+_NO_NAMES = frozenset(
+    "The A An On In At By For With From To As If When This That These It Of And Or But See Note".split()
 )
 
 
@@ -121,8 +122,12 @@ def versions_in(text: str) -> Iterator[FoundValue]:
 def persons_in(text: str) -> Iterator[FoundValue]:
     """Yield names of two capitalised words or more."""
     for match in _PERSON.finditer(text):
-        if " " in match[0].strip():
-            yield FoundValue(match[0].strip(), *match.span())
+        words = match[0].split()
+        lead = next((at for at, word in enumerate(words) if word not in _NO_NAMES), len(words))
+        name = " ".join(words[lead:])
+        if len(words) - lead > 1:
+            start = match.end() - len(name)
+            yield FoundValue(name, start, match.end())
 
 
 def items_of(value: str) -> list[str]:

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from smart_model_router_research.deep.found_answers import ReadDocument
 from smart_model_router_research.deep.matching import any_in, stems_of
 from smart_model_router_research.deep.naming import bare, is_head, is_named_in
-from smart_model_router_research.deep.questions import QuestionPattern
+from smart_model_router_research.deep.questions import QuestionPattern, Wanted
 from smart_model_router_research.deep.statements import Statement, StatementKind
 
+_OF_TOPICS = (Wanted.VERSION, Wanted.FACT, Wanted.LIST)
+"""Kinds of answer whose statements need not name what all documents are about."""
 BEFORE = 0.7
 """The worth of a word that only the first sentence of the paragraph has."""
 
@@ -35,6 +37,7 @@ def vouching_of(
 ) -> Vouching | None:
     """Return how far a statement vouches for a question; None where a name or number is missing."""
     nearness, about = 1.0, bool(pattern.entities)
+    topics = topics if pattern.wanted in _OF_TOPICS else frozenset()
     inner: list[str] = []
     for entity in pattern.entities:
         for near, is_scope, name in _vouchers(entity, statement, document, topics):
@@ -54,7 +57,8 @@ def vouching_of(
     needed = [term for term in pattern.terms if term.weight >= 1]
     if needed and not any(term.stem in hits for term in needed) and statement.kind is not StatementKind.VERSION:
         return None
-    return Vouching(coverage if needed else 1.0, nearness, hits, about, tuple(inner))
+    told = 1.0 if not needed and pattern.wanted is Wanted.DEFINITION else coverage
+    return Vouching(told, nearness, hits, about, tuple(inner))
 
 
 def _coverage(statement: Statement, pattern: QuestionPattern, document: ReadDocument) -> tuple[float, tuple[str, ...]]:
@@ -87,7 +91,7 @@ def _vouches(entity: str, statement: Statement, document: ReadDocument, topics: 
     scope = statement.scope
     for depth in range(len(scope) - 1, -1, -1):
         if is_head(entity, scope[depth], (*document.names, *scope[:depth])):
-            return 1.0, True
+            return (1.0 if entity in scope[depth] else 0.9), True
     if any(is_head(entity, name) for name in document.names):
         return 1.0, True
     if is_named_in(entity, statement.text):

@@ -188,3 +188,20 @@ def test_kinds_and_names_of_questions(question: str, wanted: Wanted, entities: t
     pattern = read_question(question)
 
     assert (pattern.wanted, set(pattern.entities) <= set(entities)) == (wanted, True)
+
+
+@pytest.mark.parametrize(
+    "topic",
+    [
+        "x" * 100_000,
+        "a " * 60_000,
+        "🙂 what? 🙂",
+        "What is " + "(" * 5_000,
+        "`" * 3_000 + "x",
+        "Which of the " * 300,
+        "\x00 \ud800 what",
+    ],
+)
+def test_whatever_a_topic_is_it_is_asked_or_refused(small: CorpusSearch, topic: str) -> None:
+    """Long, odd and broken topics are read as far as they go, and nothing is found for them."""
+    assert ask(topic, small).values == ()
