@@ -14,7 +14,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-CORPUS_FILE = "corpus.yaml"
+from smart_model_router_research.deep.corpus_file import CORPUS_FILE
+
 FACTBOOK_AS_OF = "2025-10-01"
 FACTBOOK_2015_AS_OF = "2015-07-01"
 _UNSAID = frozenset(["", "text", "total", "name"])
