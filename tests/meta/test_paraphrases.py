@@ -1,10 +1,10 @@
 """The hand-written claims are rows that can be judged, labelled by a careful reader.
 
 In `paraphrases.jsonl` a true claim says what its source says in the words of a person, and a wrong one is what a
-careless model writes. In `edited_claims.jsonl` a true claim is what a copy editor writes with the licensed edits alone,
-and a wrong one differs from its source by as little as possible. `licensed` is the writer's own reading of the edits
-that the specification admits, by its text alone: a true claim that is not licensed is to be repaired by quotation, a
-wrong one is never licensed. No row was run through the checker while it was written.
+careless model writes. In `edited_claims.jsonl` and `edited_claims_2.jsonl` a true claim is what a copy editor writes
+with the licensed edits alone, and a wrong one differs from its source by as little as possible. `licensed` is the
+writer's own reading of the edits that the specification admits, by its text alone: a true claim that is not licensed is
+to be repaired by quotation, a wrong one is never licensed. No row was run through the checker while it was written.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ SHARED_DOMAINS = frozenset({"software", "medicine", "law", "finance", "sport", "
 DOMAINS = {
     "paraphrases": SHARED_DOMAINS | {"geography", "history"},
     "edited_claims": SHARED_DOMAINS | {"cookery", "encyclopaedia", "timetable", "biology"},
+    "edited_claims_2": SHARED_DOMAINS | {"cookery", "encyclopaedia", "timetable", "biology", "astronomy", "municipal"},
 }
+ID_PREFIXES = {"paraphrases": "p", "edited_claims": "e", "edited_claims_2": "f"}
 SETS: dict[str, list[dict[str, Any]]] = {
     name: [
         json.loads(line)
@@ -46,9 +48,9 @@ def test_the_mix_of_rows(name: str) -> None:
 
 @pytest.mark.parametrize("name", SETS)
 def test_ids_and_claims_are_distinct(name: str) -> None:
-    """The ids count from p001 or e001, and no claim is made twice of one source."""
+    """The ids count from p001, e001 or f001, and no claim is made twice of one source."""
     rows = SETS[name]
-    assert [row["id"] for row in rows] == [f"{name[0]}{number:03}" for number in range(1, 201)]
+    assert [row["id"] for row in rows] == [f"{ID_PREFIXES[name]}{number:03}" for number in range(1, 201)]
     assert len({(row["source"], row["claim"]) for row in rows}) == 200
 
 
@@ -68,6 +70,7 @@ def test_a_wrong_claim_is_not_licensed() -> None:
     assert [row["id"] for row in ROWS if row["licensed"] and not row["label"]] == []
 
 
-def test_every_true_edited_claim_is_licensed() -> None:
+@pytest.mark.parametrize("name", ["edited_claims", "edited_claims_2"])
+def test_every_true_edited_claim_is_licensed(name: str) -> None:
     """The copy editor's true claims use the licensed edits alone, so none of them needs repair."""
-    assert [row["id"] for row in SETS["edited_claims"] if row["licensed"] != row["label"]] == []
+    assert [row["id"] for row in SETS[name] if row["licensed"] != row["label"]] == []
