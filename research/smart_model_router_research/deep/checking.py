@@ -6,6 +6,7 @@ It follows by licensed edits only (`edits.py`), from a whole sentence that the q
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
@@ -20,6 +21,7 @@ MAX_CLAIM_CHARACTERS = 2_000
 MAX_QUOTE_CHARACTERS = 4_000
 MAX_OCCURRENCES = 20
 """A quote that stands in a document more often is looked at so many times."""
+_ASIDE = re.compile(r",\s+(?:who|which|whose|whom|where)\b", re.IGNORECASE)
 _POINTING = frozenset("it its this these those they them their he his she her such".split())
 """A sentence that begins with one of these is about what the sentence before it is about."""
 
@@ -85,7 +87,9 @@ def _check_at(
         found = {
             number
             for number, source in enumerate(window)
-            if _says(source, items, document, headings) and ('"' in sentence or not is_quoted(source, document))
+            if _says(source, items, document, headings)
+            and _commas(sentence) <= _commas(source.text)
+            and ('"' in sentence or not is_quoted(source, document))
         }
         if before is not None and found and items[0].key in _POINTING and not {n + 1 for n in before} & found:
             reasons.append(f"K4: {items[0].written!r} is about something else in the source")
@@ -100,6 +104,11 @@ def _says(source: Sentence, items: list[Item], document: str, headings: tuple[st
         return False
     header = header_above(document, source) if source.is_row else None
     return any(follows(items, parts) for parts in readings_of(source, header, headings))
+
+
+def _commas(sentence: str) -> int:
+    """Return how many clauses of who or which a comma makes asides: "patients, who ..." are all of them."""
+    return len(_ASIDE.findall(sentence))
 
 
 def is_quoted(sentence: Sentence, document: str) -> bool:

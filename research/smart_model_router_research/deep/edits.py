@@ -24,6 +24,18 @@ _MOVABLE = frozenset(
 _BINDING = frozenset("only not even just except especially particularly mainly mostly never no or and than as".split())
 """Words that a clause cannot be moved away from."""
 _COORDINATING = frozenset("and or but".split())
+_EMBEDDING = frozenset(
+    "that whether who whom which where when while if because say says said claim claims claimed believe announce "
+    "announces announced promise promises promised think thinks thought hope hopes hoped order orders ordered plan "
+    "plans planned".split()
+)
+"""Words behind which an adverbial at the end belongs to another clause than one at the beginning."""
+_ARTICLES = frozenset("a an the".split())
+_COUNTING = frozenset(
+    "number majority minority couple pair single second third fourth fifth sixth seventh eighth ninth tenth final "
+    "most few little many much only first last next more less least other".split()
+)
+"""Words whose article says how many, or which one."""
 _FOCUS = frozenset(
     "only even just solely merely exclusively mainly mostly primarily especially particularly at_least at_most".split()
 )
@@ -154,19 +166,19 @@ def orders_of(parts: Sequence[Part]) -> Iterator[list[Part]]:
         led = 1  # a clause with what stands in parentheses behind it
         while led < len(parts) - 1 and parts[led].in_parentheses:
             led += 1
-        if parts[0].first in _MOVABLE and not parts[led].in_parentheses:
+        if parts[0].first in _MOVABLE and not parts[led].in_parentheses and not _embeds(parts[led:]):
             yield [*parts[led:], *parts[:led]]
             made += 1
-        if parts[-1].first in _MOVABLE and not parts[-1].in_parentheses and not _coordinates(parts[:-1]):
+        if parts[-1].first in _MOVABLE and not parts[-1].in_parentheses and not _binds(parts[:-1]):
             yield [parts[-1], *parts[:-1]]
             made += 1
     last = parts[-1]
-    if last.in_parentheses or _coordinates(parts[:-1]):
+    if last.in_parentheses or _binds(parts[:-1]):
         return
     denied = False
     for at in range(1, len(last.items)):
         denied = denied or last.items[at - 1].key in _SHARED
-        if made >= MAX_ORDERS or last.items[at - 1].key in _COORDINATING:
+        if made >= MAX_ORDERS or last.items[at - 1].key in _COORDINATING | _EMBEDDING:
             return
         if denied and last.items[at].key in _REASONS:
             continue
@@ -176,9 +188,13 @@ def orders_of(parts: Sequence[Part]) -> Iterator[list[Part]]:
             made += 1
 
 
-def _coordinates(parts: Sequence[Part]) -> bool:
-    """Return whether clauses may be joined there: an adverbial behind them may belong to the last one alone."""
-    return any(item.key in _COORDINATING for part in parts for item in part.items)
+def _binds(parts: Sequence[Part]) -> bool:
+    """Return whether an adverbial behind these clauses may belong to the last one alone."""
+    return _embeds(parts) or any(item.key in _COORDINATING for part in parts for item in part.items)
+
+
+def _embeds(parts: Sequence[Part]) -> bool:
+    return any(item.key in _EMBEDDING or item.written in _EMBEDDING for part in parts for item in part.items)
 
 
 def follows(claim: Sequence[Item], parts: Sequence[Part]) -> bool:
@@ -208,14 +224,22 @@ def follows(claim: Sequence[Item], parts: Sequence[Part]) -> bool:
             if source.may_go:
                 todo.append((ours, theirs + 1 + len(source.items)))
             continue
-        if source is not None and light and (source.is_light or _joins(flat, theirs) or _is_apposed(flat, theirs)):
+        after = flat[theirs + 1] if theirs + 1 < len(flat) else None
+        may_go = source is not None and source.is_light and not _is_bound(source, after, flat[theirs - 1])
+        if source is not None and light and (may_go or _joins(flat, theirs) or _is_apposed(flat, theirs)):
             todo.append((ours, theirs + 1))
         if wanted is None:
             continue
         about = wanted.key == "about" and ours + 1 < len(claim) and claim[ours + 1].kind == "number"
-        if (light and wanted.is_light) or about:
+        next_wanted = claim[ours + 1] if ours + 1 < len(claim) else None
+        before = claim[ours - 1] if ours else None
+        if (light and wanted.is_light and not _is_bound(wanted, next_wanted, before)) or about:
             todo.append((ours + 1, theirs))
-        if source is not None and wanted.same(source, about=ours > 0 and claim[ours - 1].key == "about"):
+        if (
+            source is not None
+            and wanted.same(source, about=ours > 0 and claim[ours - 1].key == "about")
+            and not (_is_other_number(wanted, source) and (_has_article(claim, ours) or _has_article(flat, theirs)))
+        ):
             todo.append((ours + 1, theirs + 1))
     return False
 
@@ -230,6 +254,31 @@ def _is_apposed(flat: Sequence[Item | Part], at: int) -> bool:
     """Return whether an item is "function" in "the function open_store()", which needs no such word."""
     item, after = flat[at], flat[at + 1] if at + 1 < len(flat) else None
     return isinstance(after, Item) and after.kind == "identifier" and isinstance(item, Item) and item.key in NAMED_NOUNS
+
+
+def _is_bound(light: Item, after: Item | Part | None, before: Item | Part | None) -> bool:
+    """Return whether a light word says something there: "the most", "a number of", "the then holder"."""
+    if light.key == "then":
+        return isinstance(before, Item) and before.key in _ARTICLES
+    if light.key not in _ARTICLES or not isinstance(after, Item):
+        return False
+    return after.key in _COUNTING or after.written.lower() in _COUNTING
+
+
+def _is_other_number(one: Item, other: Item) -> bool:
+    """Return whether one of two nouns is the plural of the other."""
+    mine, its = one.written.lower(), other.written.lower()
+    return one.kind == other.kind == "word" and mine != its and (mine.endswith("s") != its.endswith("s"))
+
+
+def _has_article(items: Sequence[Item | Part], at: int) -> bool:
+    """Return whether an article, with at most two words between, stands before an item."""
+    for item in reversed(items[max(0, at - 3) : at]):
+        if not isinstance(item, Item) or item.key in _MOVABLE | _COORDINATING | _VERBS:
+            return False
+        if item.key in _ARTICLES:
+            return True
+    return False
 
 
 def unvouched(claim: Sequence[Item], source: Sequence[Item]) -> list[str]:

@@ -41,7 +41,7 @@ _NOTES = frozenset("note notes tip hint important info remark".split())
 _SECTIONS = frozenset(
     "overview|summary|introduction|general|details|data|facts|key facts|specifications|technical data|"
     "technical details|features|properties|about|geography|people and society|environment|government|economy|energy|"
-    "communications|transportation|military and security|"
+    "ingredients|prices|contact|communications|transportation|military and security|"
     "transnational issues|history|description|information".split("|")
 )
 """Headings that say what a section is about, and not which of several things."""
@@ -138,7 +138,7 @@ def _turns(item: Item) -> bool:
 def row_readings(sentence: Sentence, header: list[str] | None) -> Iterator[str]:
     """Yield a row as it is written, and each cell of it read by the header."""
     yield fold(sentence.text)
-    cells = cells_of(sentence.text)
+    cells = [re.sub(r"^\(([\d.,' ]+)\)$", r"-\1", cell) for cell in cells_of(sentence.text)]
     if header is None or len(cells) != len(header) or not cells[0]:
         return
     names = [cells[0], f"{header[0]} {cells[0]}"] if header[0] else [cells[0]]

@@ -101,7 +101,7 @@ def sentences_at(document: str, start: int, end: int) -> list[Sentence]:
         for left, right in pieces:
             text = document[left:right]
             if left < end and right > start and text.strip():
-                found.append(Sentence(text, left, lead_ins, first.is_row))
+                found.append(Sentence(text, left, lead_ins, in_table))
         at = block[-1].end + 1
     return found
 

@@ -195,6 +195,15 @@ def test_what_only_adds_may_go(source: str, claim: str) -> None:
         ("The road, which is open only in summer, leads north.", "The road leads north."),
         ("The function open() opens the store.", "The class open() opens the store."),
         ("Noise: 64 dB", "Noise of Server: 65 dB"),
+        ("The towers of Varn cost 9 crowns.", "The tower of Varn cost 9 crowns."),
+        ("Winners receive a prize.", "Winners receive prizes."),
+        ("Children who are small must wait.", "Children, who are small, must wait."),
+        ("The most patients come on Mondays.", "Most patients come on Mondays."),
+        ("The number of adults fell.", "A number of adults fell."),
+        ("A second boat was hit.", "The second boat was hit."),
+        ("The then holder lives here.", "The holder lives here."),
+        ("In May, the council said that it will open.", "The council said that it will open in May."),
+        ("| Item | 2022 |\n|---|---|\n| Result | (312) |", "The 2022 of Result is 312."),
         ("Chad borders Mali, which is poor.", "Mali borders Chad, which is poor."),
         ("### Removed\n\nThe log is kept.", "The log is kept."),
         ("### Section 14\n\nThis section does not apply.", "Section 15 does not apply."),
@@ -228,7 +237,7 @@ def test_a_heading_can_turn_what_stands_below_it(heading: str) -> None:
     assert repaired == f"Notes > {heading}: {said}"
 
 
-@pytest.mark.parametrize(("name", "least"), [("paraphrases", 0.15), ("edited_claims", 0.80)])
+@pytest.mark.parametrize(("name", "least"), [("paraphrases", 0.15), ("edited_claims", 0.75), ("edited_claims_2", 0.80)])
 def test_claims_by_other_authors_are_told_apart(name: str, least: float) -> None:
     """Of 200 by authors who had not seen the checker no wrong one is accepted, and every true one is kept.
 
