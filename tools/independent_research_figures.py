@@ -68,10 +68,17 @@ def cited_by(claim: Json) -> list[str]:
     return list(dict.fromkeys(evidence["doc_id"] for evidence in claim["evidence"]))
 
 
-def covers(claim: Json, documents: Mapping[str, Json], readings: Readings) -> bool:
-    """Return whether a claim covers its question: supported and, if critical, by two sources or a vouched-for one."""
+def covers(claim: Json, documents: Mapping[str, Json], readings: Readings, others: Mapping[str, Json]) -> bool:
+    """Return whether a claim covers its question: supported and, if critical, by two sources or a vouched-for one.
+
+    An inference does when each of its premises does.
+    """
     if claim["status"] != "supported":
         return False
+    if claim["kind"] == "inference":
+        rest = {name: each for name, each in others.items() if name != claim["id"]}
+        premises = [rest.get(name) for name in claim["premises"]]
+        return bool(premises) and all(each and covers(each, documents, readings, rest) for each in premises)
     vouched = any(documents[name]["alone_suffices"] for name in cited_by(claim))
     return not claim["critical"] or vouched or is_dual_sourced(claim, documents, readings)
 
@@ -80,7 +87,8 @@ def coverage(
     questions: Sequence[Json], claims: Sequence[Json], documents: Mapping[str, Json], readings: Readings
 ) -> Fraction:
     """Return the share of questions with a claim that covers them, weighted by priority."""
-    covered = {claim["question_id"] for claim in claims if covers(claim, documents, readings)}
+    others = {claim["id"]: claim for claim in claims}
+    covered = {claim["question_id"] for claim in claims if covers(claim, documents, readings, others)}
     total = sum(QUESTION_WEIGHTS[question["priority"]] for question in questions)
     reached = sum(QUESTION_WEIGHTS[question["priority"]] for question in questions if question["id"] in covered)
     return Fraction(reached, total) if total else Fraction(0)

@@ -28,7 +28,7 @@ def test_the_document_prints_what_the_command_prints(written: Smr) -> None:
     shown = re.search(r"^```text\n(.*?)^```", DOCUMENT, re.MULTILINE | re.DOTALL)
     assert shown is not None
     assert (done.returncode, done.stdout) == (0, shown[1])
-    assert done.stderr == "5 statements: 2 supported, 2 partial, 1 unsupported; 40.0% of them supported\n"
+    assert done.stderr == "statements: 5: 2 supported, 2 partial, 1 unsupported; 40.0% of all supported\n"
 
 
 def test_a_share_can_be_asked_for(written: Smr) -> None:
@@ -61,8 +61,21 @@ def test_lines_that_say_nothing_are_named_and_a_file_without_any_is_refused(smr:
     bad.write_text('[1]\n{"statement": "It is.", "source": 3}\n{"statement": "It is.", "source": "It is."}\n', "utf-8")
     done = smr("research", "check", "bad.jsonl")
     assert done.returncode == 0
-    assert 'line 1: left out, an object with "statement" and "source"' in done.stderr
+    assert 'line 1: left out, a JSON object a line is needed, with "statement" and "source"' in done.stderr
     assert 'line 2: left out, "source" has to be a text, or a list of texts' in done.stderr
+    assert "1 supported, 0 partial, 0 unsupported, 2 left out; 33.3% of all supported" in done.stderr
+    assert smr("research", "check", "bad.jsonl", "--fail-below", "0.5").returncode == 5
     bad.write_text("\n{\n", "utf-8")
     assert smr("research", "check", "bad.jsonl").returncode == 3
+    bad.write_bytes("statement,source\nGrüße,x\n".encode("latin-1"))
+    assert "text in UTF-8 is needed: byte 19 is none" in smr("research", "check", "bad.jsonl").stderr
     assert "a file that can be opened is needed" in smr("research", "check", "none.jsonl").stderr
+
+
+def test_a_row_cannot_look_like_another(smr: Smr) -> None:
+    """Line breaks and escape sequences of a statement are not printed."""
+    row = {"id": "a\nb", "statement": "It is.\nfake  supported  It was.\x1b[2J", "source": "It is."}
+    (smr.folder / "row.jsonl").write_text(json.dumps(row), "utf-8")
+    done = smr("research", "check", "row.jsonl")
+    assert done.stdout.splitlines()[0] == "a b  partial  It is. fake supported It was.[2J"
+    assert "\x1b" not in done.stdout

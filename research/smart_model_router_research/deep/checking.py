@@ -12,7 +12,7 @@ from enum import StrEnum
 from itertools import islice
 
 from smart_model_router_research.deep.edits import follows, unvouched
-from smart_model_router_research.deep.folding import FoldedText, fold
+from smart_model_router_research.deep.folding import FoldedText, fold, without_markup
 from smart_model_router_research.deep.readings import header_above, readings_of, row_readings
 from smart_model_router_research.deep.sentences import MAX_CHARACTERS, Sentence, sentences_at, split_sentences
 from smart_model_router_research.deep.words import Item, read_items
@@ -22,6 +22,12 @@ MAX_QUOTE_CHARACTERS = 4_000
 MAX_OCCURRENCES = 20
 """A quote that stands in a document more often is looked at so many times."""
 _ASIDE = re.compile(r",\s+(?:who|which|whose|whom|where)\b", re.IGNORECASE)
+_DENIED = re.compile(
+    r"\s+(?:this|that|these|it|they|which|both)\b[^.!?\n]{0,60}\b(?:wrong|false|incorrect|untrue|not true|not so|"
+    r"myths?|retracted|withdrawn|disproved|debunked|refuted|a lie|nonsense|outdated|no longer (?:true|so|the case))\b",
+    re.IGNORECASE,
+)
+"""A sentence that denies the one before it."""
 _POINTING = frozenset("it its this these those they them their he his she her such".split())
 """A sentence that begins with one of these is about what the sentence before it is about."""
 
@@ -57,7 +63,7 @@ def check_claim(text: str, quote: str, document: str | FoldedText, context: str 
         return Support(SupportStatus.UNSUPPORTED, (f"{wanted}: these are {len(text):,} and {len(quote):,}",))
     claim = [
         (sentence, [item for item in read_items(sentence) if item.kind != "mark"])
-        for sentence in split_sentences(fold(text))
+        for sentence in split_sentences(fold(without_markup(text)))
     ]
     if not any(items for _, items in claim):
         return Support(SupportStatus.UNSUPPORTED, ("the claim says nothing",))
@@ -100,20 +106,22 @@ def _check_at(
 
 
 def _says(source: Sentence, items: list[Item], document: str, headings: tuple[str, ...]) -> bool:
-    if fold(source.text).rstrip("\"')").endswith("?"):
+    if fold(source.text).rstrip("\"')").endswith("?") or _DENIED.match(document, source.end):
         return False
     header = header_above(document, source) if source.is_row else None
     return any(follows(items, parts) for parts in readings_of(source, header, headings))
 
 
 def _commas(sentence: str) -> int:
-    """Return how many clauses of who or which a comma makes asides: "patients, who ..." are all of them."""
+    """Return the number of relative clauses that a comma makes asides: then all are meant, and not those alone."""
     return len(_ASIDE.findall(sentence))
 
 
 def is_quoted(sentence: Sentence, document: str) -> bool:
-    """Return whether a sentence stands in quotation marks as a whole, or in a longer quotation: others say it."""
+    """Return whether a sentence stands in quotation marks as a whole, in a longer quotation, or in a quoted block."""
     text = fold(sentence.text).strip()
+    if text.startswith("> "):
+        return True
     if text.startswith('"') and text.rstrip(".!,").endswith('"') and text.count('"') == 2:
         return True
     start = max(document.rfind("\n\n", 0, sentence.start) + 1, sentence.start - MAX_CHARACTERS, 0)
@@ -128,5 +136,5 @@ def _why_not(sentence: str, items: list[Item], window: list[Sentence], document:
         return "K4: the source only quotes it"
     if missing := unvouched(items, known):
         kind = "K5" if all(item.kind in ("number", "date") for item in items if item.written in missing) else "K3"
-        return f"{kind}: no word of the source vouches for {', '.join(map(repr, missing[:8]))}"
+        return f"{kind}: near the quote nothing says {', '.join(map(repr, missing[:8]))}"
     return f"K4: no sentence of the source says {sentence[:120]!r}: words are left out, or stand in another order"

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from smart_model_router_scoring.options import ConfigError
+
 
 class ClaimKind(StrEnum):
     """The kinds of statement."""
@@ -85,13 +87,17 @@ class ResearchClaim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubQuestion:
-    """A sub-question of the topic. `priority` 1 counts most, 3 least."""
+    """A sub-question of the topic. `priority` 1 counts most, 3 least; others raise ConfigError."""
 
     id: str
     text: str
     kind: str = "open"
     priority: int = 2
     critical: bool = False
+
+    def __post_init__(self) -> None:
+        if self.priority not in (1, 2, 3):
+            raise ConfigError("priority", self.priority, "1, 2 or 3")
 
     @property
     def weight(self) -> int:

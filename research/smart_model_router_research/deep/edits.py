@@ -25,7 +25,7 @@ _BINDING = frozenset("only not even just except especially particularly mainly m
 """Words that a clause cannot be moved away from."""
 _COORDINATING = frozenset("and or but".split())
 _EMBEDDING = frozenset(
-    "that whether who whom which where when while if because say says said claim claims claimed believe announce "
+    "that whether which where when while if because say says said claim claims claimed believe announce "
     "announces announced promise promises promised think thinks thought hope hopes hoped order orders ordered plan "
     "plans planned".split()
 )
@@ -194,7 +194,7 @@ def _binds(parts: Sequence[Part]) -> bool:
 
 
 def _embeds(parts: Sequence[Part]) -> bool:
-    return any(item.key in _EMBEDDING or item.written in _EMBEDDING for part in parts for item in part.items)
+    return any(item.key in _EMBEDDING or str(item.key).startswith("wh") for part in parts for item in part.items)
 
 
 def follows(claim: Sequence[Item], parts: Sequence[Part]) -> bool:

@@ -37,6 +37,27 @@ def fold(text: str) -> str:
     return _BLANKS.sub(" ", text).strip()
 
 
+_REFERENCE = re.compile(
+    r"(?:(?<=[.,;:!?)\"'\u201d\u2019])|[ \t]+)\[(?:\^?\d{1,3}|\^\w{1,20}|[A-Z]\d{1,3})(?:[,;] ?\d{1,3})*\](?![(\[\w])"
+)
+"""A mark of a footnote or a source; `x[0]`, behind a word, is none."""
+_LINK = re.compile(r"!?\[([^\[\]\n]{1,300})\]\((?:[^()\s]|\([^()\s]*\)){1,500}(?: \"[^\"\n]*\")?\)")
+_EMPHASIS = re.compile(r"(?<![\w*\\])(\*\*\*|\*\*|__)(?=\S)([^*_\n]{1,300}?)(?<=\S)\1(?![\w*])")
+_TAG = re.compile(r"</?(?:b|i|em|strong|span|p|u|a|small|mark|code|abbr|font|br)(?: [^<>]{0,300})?/?>", re.IGNORECASE)
+
+
+def without_markup(text: str) -> str:
+    """Return a text without marks of references and emphasis, with the words of links, and without plain HTML tags.
+
+    A tag that changes what stands in it, such as `<sup>` and `<del>`, stays.
+    """
+    if "[" in text:
+        text = _REFERENCE.sub("", _LINK.sub(r"\1", text))
+    if "<" in text:
+        text = _TAG.sub("", text)
+    return _EMPHASIS.sub(r"\2", text) if "**" in text or "__" in text else text
+
+
 class FoldedText:
     """A text that quotes are looked up in, in its own words or in other typography; folded once, line by line.
 

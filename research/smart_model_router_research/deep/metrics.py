@@ -24,7 +24,7 @@ from smart_model_router_research.deep.claims import (
 from smart_model_router_research.deep.comparing import Matter, matter_of
 from smart_model_router_scoring.confidence import compute_ci
 from smart_model_router_scoring.decay import MODES, age_days, get_recency_window, is_future, is_recent, recency_decay
-from smart_model_router_scoring.options import check_choice, check_count
+from smart_model_router_scoring.options import ConfigError, check_choice, check_count
 
 TIER_WEIGHTS: Mapping[SourceTier, float] = MappingProxyType({SourceTier.A: 1.0, SourceTier.B: 0.6, SourceTier.C: 0.0})
 """The quality of a cited document, by its tier. Read-only."""
@@ -54,6 +54,8 @@ class MetricsConfig:
     aggregation: str = "arithmetic"
 
     def __post_init__(self) -> None:
+        if not isinstance(self.as_of, datetime):
+            raise ConfigError("as_of", self.as_of, "a datetime")
         check_choice("recency_mode", self.recency_mode, MODES)
         for name in ("window_days", "half_life_days"):
             if getattr(self, name) is not None:
@@ -104,13 +106,21 @@ def metrics_of(graph: ClaimGraph, config: MetricsConfig) -> dict[str, Any]:
     }
 
 
-def covers(claim: ResearchClaim, documents: Mapping[str, CitedDocument]) -> bool:
+def covers(
+    claim: ResearchClaim, documents: Mapping[str, CitedDocument], claims: Mapping[str, ResearchClaim] | None = None
+) -> bool:
     """Return whether a supported claim covers its question: one that is critical needs two sources, one of tier A.
 
-    One source will do where its corpus vouches for each document by itself.
+    One source will do where its corpus vouches for each document by itself. An inference covers when each of its
+    premises does, which are among `claims`: two of one source each are not one of two.
     """
     if claim.status is not ClaimStatus.SUPPORTED:
         return False
+    if claim.kind is ClaimKind.INFERENCE:
+        known = _others(claim, claims)
+        return bool(claim.premises) and all(
+            premise in known and covers(known[premise], documents, known) for premise in claim.premises
+        )
     if not claim.critical:
         return True
     cited = _documents_of(claim, documents)
@@ -119,9 +129,20 @@ def covers(claim: ResearchClaim, documents: Mapping[str, CitedDocument]) -> bool
     return _has_two_sources(cited) and any(document.tier is SourceTier.A for document in cited)
 
 
-def is_single_source(claim: ResearchClaim, documents: Mapping[str, CitedDocument]) -> bool:
-    """Return whether a critical claim stands in one source alone: the report says so."""
+def is_single_source(
+    claim: ResearchClaim, documents: Mapping[str, CitedDocument], claims: Mapping[str, ResearchClaim] | None = None
+) -> bool:
+    """Return whether a critical claim, or a premise of it, stands in one source alone: the report says so."""
+    if claim.kind is ClaimKind.INFERENCE:
+        known = _others(claim, claims)
+        premises = [known[premise] for premise in claim.premises if premise in known]
+        return any(is_single_source(premise, documents, known) for premise in premises)
     return claim.critical and not _has_two_sources(_documents_of(claim, documents))
+
+
+def _others(claim: ResearchClaim, claims: Mapping[str, ResearchClaim] | None) -> dict[str, ResearchClaim]:
+    """Return the claims without one: premises that lead back to it vouch for nothing."""
+    return {key: each for key, each in (claims or {}).items() if key != claim.id}
 
 
 def _coverage(graph: ClaimGraph) -> float:
@@ -132,7 +153,8 @@ def _coverage(graph: ClaimGraph) -> float:
 
 
 def _is_covered(question: SubQuestion, graph: ClaimGraph) -> bool:
-    return any(claim.question_id == question.id and covers(claim, graph.documents) for claim in graph.claims)
+    claims = {claim.id: claim for claim in graph.claims}
+    return any(covers(claim, graph.documents, claims) for claim in graph.claims if claim.question_id == question.id)
 
 
 def _agreement(graph: ClaimGraph) -> float | None:

@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 from heapq import nlargest
 from typing import Any
 
 from smart_model_router_research.deep.checking import Support, SupportStatus, check_claim
-from smart_model_router_research.deep.folding import FoldedText, fold
+from smart_model_router_research.deep.folding import FoldedText, fold, without_markup
+from smart_model_router_research.deep.readings import without_marks
 from smart_model_router_research.deep.repair import quotation
-from smart_model_router_research.deep.sentences import Sentence, sentences_at, split_sentences
-from smart_model_router_research.deep.words import read_items
+from smart_model_router_research.deep.sentences import ITEM_MARK, Sentence, sentences_at, split_sentences
+from smart_model_router_research.deep.words import LIGHT
 from smart_model_router_scoring.options import Notes
 
 MAX_CANDIDATES = 20
 """The sentences of a source that are judged, those that share most words with the statement."""
-_SHAPES = (("statement", "source"), ("response", "retrieved_contexts"), ("actual_output", "retrieval_context"))
-_WANTED = (
-    'an object with "statement" and "source", with "response" and "retrieved_contexts", or with "actual_output" and '
-    '"retrieval_context" is needed'
+_SHAPES = (
+    ("statement", "source"),
+    ("response", "retrieved_contexts"),
+    ("actual_output", "retrieval_context"),
+    ("answer", "contexts"),
 )
+_WANTED = (
+    'a JSON object a line is needed, with "statement" and "source", with "response" and "retrieved_contexts", with '
+    '"actual_output" and "retrieval_context", or with "answer" and "contexts"'
+)
+_WORD = re.compile(r"\w+(?:[.,]\d+)*")
 _RANK = (SupportStatus.SUPPORTED, SupportStatus.PARTIAL, SupportStatus.UNSUPPORTED)
 
 
@@ -58,17 +67,17 @@ class SearchedText:
         self.title = title
         self._sentences = _by_words(sentences_at(text, 0, len(text)))
 
-    def nearest(self, text: str) -> list[str]:
-        """Return the sentences that share most words with a text, the nearest first; none that shares no word."""
+    def nearest(self, text: str) -> list[tuple[int, str]]:
+        """Return the sentences that share most words with a text, the nearest first, each with their number."""
         wanted = _words_of(text)
         ranked = nlargest(MAX_CANDIDATES, self._sentences, key=lambda each: (len(wanted & each[1]), -len(each[1])))
-        return [sentence for sentence, words in ranked if wanted & words]
+        return [(len(wanted & words), sentence) for sentence, words in ranked if wanted & words]
 
 
-def _by_words(sentences: Iterable[Sentence]) -> list[tuple[str, frozenset[object]]]:
+def _by_words(sentences: Iterable[Sentence]) -> list[tuple[str, frozenset[str]]]:
     """Return sentences with the words that they are found by: those of their lead-ins, and of the header of a table."""
-    found: list[tuple[str, frozenset[object]]] = []
-    header = frozenset[object]()
+    found: list[tuple[str, frozenset[str]]] = []
+    header = frozenset[str]()
     end = -1
     for sentence in sentences:
         if not sentence.is_row or sentence.start != end + 1:
@@ -101,19 +110,21 @@ def _check_part(statement: str, sources: list[SearchedText], quote: str) -> Stat
     best = StatementSupport(
         status=SupportStatus.UNSUPPORTED, reasons=("no source has a sentence that shares a word with it",)
     )
-    for number, source in enumerate(sources):
-        for candidate in [quote] if quote else source.nearest(statement):
-            found = check_claim(statement, candidate, source.folded, source.title)
-            if _RANK.index(found.status) < _RANK.index(best.status) or best.source is None:
-                best = _as_result(found, number, candidate)
-            if best.status is SupportStatus.SUPPORTED:
-                return best
+    candidates = [
+        (common, number, candidate)
+        for number, source in enumerate(sources)
+        for common, candidate in ([(0, quote)] if quote else source.nearest(statement))
+    ]
+    for _, number, candidate in sorted(candidates, key=lambda each: -each[0]):
+        found = check_claim(statement, candidate, sources[number].folded, sources[number].title)
+        if _RANK.index(found.status) < _RANK.index(best.status) or best.source is None:
+            best = _as_result(found, number, candidate)
+        if best.status is SupportStatus.SUPPORTED:
+            return best
     if best.status is SupportStatus.PARTIAL and best.source is not None:
         source = sources[best.source]
         instead = quotation(statement, best.quote, source.folded, source.title) or ""
-        return StatementSupport(
-            status=best.status, reasons=best.reasons, source=best.source, quote=best.quote, instead=instead
-        )
+        return replace(best, instead=instead)
     return best
 
 
@@ -124,18 +135,32 @@ def _as_result(found: Support, source: int, quote: str) -> StatementSupport:
 
 
 def read_pairs(text: str, notes: Notes) -> Iterator[SourcedStatement]:
-    """Yield the statements of JSON lines; a line that has none is noted and left out.
+    """Yield the statements of JSON lines, or of one JSON list; a row that has none is noted and left out.
 
-    A line is `{"statement", "source"}`, with `quote`, `title` and `id` as it likes; or what ragas (`response`,
-    `retrieved_contexts`) or deepeval (`actual_output`, `retrieval_context`) read: each sentence is a statement.
+    A row is `{"statement", "source"}`, with `quote`, `title` and `id` as it likes; or what ragas (`response`,
+    `retrieved_contexts`; before, `answer`, `contexts`) or deepeval (`actual_output`, `retrieval_context`) read: each
+    sentence is a statement.
     """
-    for number, line in enumerate(text.split("\n"), 1):
-        if not line.strip():
-            continue
+    for place, number, read in _rows(text):
         try:
-            yield from _statements_of(json.loads(line), str(number))
+            yield from _statements_of(read(), number)
         except (ValueError, RecursionError) as problem:
-            notes.add("statement", f"line {number}", str(problem))
+            notes.add("statement", place, _WANTED if isinstance(problem, json.JSONDecodeError) else str(problem))
+
+
+def _rows(text: str) -> Iterator[tuple[str, str, Callable[[], Any]]]:
+    if text.lstrip().startswith("["):
+        try:
+            listed = json.loads(text)
+        except (ValueError, RecursionError):
+            listed = None
+        if isinstance(listed, list) and any(isinstance(row, dict) for row in listed):
+            for number, row in enumerate(listed, 1):
+                yield f"row {number}", str(number), partial(lambda row: row, row)
+            return
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            yield f"line {number}", str(number), partial(json.loads, line)
 
 
 def _statements_of(row: Any, number: str) -> Iterator[SourcedStatement]:
@@ -150,13 +175,13 @@ def _statements_of(row: Any, number: str) -> Iterator[SourcedStatement]:
     sources = [given] if isinstance(given, str) else given
     if not isinstance(said, str) or not said.strip():
         raise ValueError(f'"{statement_key}" has to be a text that says something')
-    if not isinstance(sources, list) or not sources or not all(isinstance(each, str) for each in sources):
+    if not isinstance(sources, list) or not all(isinstance(each, str) for each in sources):
         raise ValueError(f'"{source_key}" has to be a text, or a list of texts')
     rest = {key: row.get(key, "") for key in ("quote", "title", "id")}
     if wrong := [key for key, value in rest.items() if not isinstance(value, str | int)]:
         raise ValueError(f'"{wrong[0]}" has to be a text')
     name = str(rest["id"]) or number
-    parts = [said] if statement_key == "statement" else split_sentences(fold(said))
+    parts = [said] if statement_key == "statement" else _parts_of(said)
     for n, part in enumerate(parts, 1):
         yield SourcedStatement(
             id=name if len(parts) == 1 else f"{name}.{n}",
@@ -167,9 +192,17 @@ def _statements_of(row: Any, number: str) -> Iterator[SourcedStatement]:
         )
 
 
-def _words_of(text: str) -> frozenset[object]:
-    return frozenset(
-        item.key if isinstance(item.key, str) else item.written
-        for item in read_items(fold(text))
-        if item.kind != "mark" and not item.is_light
-    )
+def _parts_of(answer: str) -> list[str]:
+    """Return the sentences and the items of lists of an answer."""
+    lines = [without_marks(line) for line in answer.splitlines() if line.strip()]
+    blocks: list[str] = []
+    for line, written in zip(lines, (line for line in answer.splitlines() if line.strip()), strict=True):
+        if blocks and ITEM_MARK.match(written) is None and not blocks[-1].rstrip().endswith((".", "!", "?", ":")):
+            blocks[-1] += f" {line}"
+        else:
+            blocks.append(line)
+    return [part for block in blocks for part in split_sentences(fold(block)) if _WORD.search(part)]
+
+
+def _words_of(text: str) -> frozenset[str]:
+    return frozenset(_WORD.findall(fold(without_markup(text)).casefold())) - LIGHT

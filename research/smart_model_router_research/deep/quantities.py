@@ -163,9 +163,16 @@ def is_same(claimed: Quantity, source: Quantity, *, about: bool = False) -> bool
             rounded = (theirs / coarse).quantize(Decimal(1), ROUND_HALF_UP) * coarse
         except InvalidOperation:
             continue
-        if rounded == ours:
+        if rounded == ours and (significant > 1 or abs(ours - theirs) <= _COARSEST[about] * abs(theirs)):
             return coarse == step or about or claimed.is_scaled
     return False
+
+
+_COARSEST = {False: Decimal("0.05"), True: Decimal("0.15")}
+"""The most that one significant digit may be off, as a share, without "about" and with it.
+
+80 million may stand for 84, and 2 billion not for 1.5.
+"""
 
 
 def _steps(claimed: Quantity, step: Decimal) -> list[Decimal]:

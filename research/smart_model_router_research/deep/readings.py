@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 from smart_model_router_research.deep.edits import NAMED_NOUNS, Part, orders_of, parts_of
-from smart_model_router_research.deep.folding import fold
+from smart_model_router_research.deep.folding import fold, without_markup
 from smart_model_router_research.deep.quantities import Quantity
 from smart_model_router_research.deep.sentences import ITEM_MARK, Sentence
 from smart_model_router_research.deep.words import LIGHT, Item, read_items
@@ -68,7 +68,7 @@ def readings_of(sentence: Sentence, header: list[str] | None, context: tuple[str
     of these, or the line that leads to the sentence, turns what it says, it says nothing without them.
     """
     above = parts_of(read_items(fold(" > ".join(context))))
-    lead_ins = [parts_of(read_items(fold(without_marks(lead_in)))) for lead_in in sentence.lead_ins]
+    lead_ins = [parts_of(read_items(fold(without_markup(without_marks(lead_in))))) for lead_in in sentence.lead_ins]
     led = [Part(part.items, part.in_parentheses) for lead_in in lead_ins for part in lead_in]
     is_turned = any(is_turning(heading) for heading in context) or any(
         _turns(item) for part in led for item in part.items
@@ -80,7 +80,7 @@ def readings_of(sentence: Sentence, header: list[str] | None, context: tuple[str
             if not is_turned:
                 yield row
         return
-    text = fold(without_marks(sentence.text))
+    text = fold(without_markup(without_marks(sentence.text)))
     own = parts_of(read_items(text))
     if own and own[0].first in _NOTES and len(own[0].items) == 1 and ":" in text:
         own = own[1:]
@@ -120,7 +120,7 @@ def cells_of(row: str) -> list[str]:
     """Return the cells of a row of a table."""
     inner = row.strip().removeprefix("|")
     inner = inner[:-1] if inner.endswith("|") and not inner.endswith("\\|") else inner
-    return [fold(cell.replace("\\|", "|")) for cell in re.split(r"(?<!\\)\|", inner)]
+    return [fold(without_markup(cell.replace("\\|", "|"))) for cell in re.split(r"(?<!\\)\|", inner)]
 
 
 def without_marks(text: str) -> str:

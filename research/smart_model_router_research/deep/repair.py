@@ -6,7 +6,7 @@ import re
 from itertools import islice
 
 from smart_model_router_research.deep.checking import MAX_OCCURRENCES, SupportStatus, check_claim, is_quoted
-from smart_model_router_research.deep.folding import FoldedText, fold
+from smart_model_router_research.deep.folding import FoldedText, fold, without_markup
 from smart_model_router_research.deep.readings import header_above, is_turning, row_readings, without_marks
 from smart_model_router_research.deep.sentences import Sentence, sentences_at
 from smart_model_router_research.deep.words import Item, read_items
@@ -58,10 +58,10 @@ def _said(sentence: Sentence, document: str) -> list[str]:
     if sentence.is_row:
         as_written, *by_header = row_readings(sentence, header_above(document, sentence))
         return by_header or [as_written]
-    text = fold(without_marks(sentence.text))
+    text = fold(without_markup(without_marks(sentence.text)))
     if '"' not in text and is_quoted(sentence, document):
         text = f'"{text}"'
-    return [" ".join([*(fold(without_marks(lead_in)) for lead_in in sentence.lead_ins), text])]
+    return [" ".join([*(fold(without_markup(without_marks(lead_in))) for lead_in in sentence.lead_ins), text])]
 
 
 def _telling(items: list[Item]) -> set[object]:

@@ -64,13 +64,14 @@ def report_of(graph: ClaimGraph) -> ResearchReport:
     The answer is the first claim that covers its question, else the first one that is supported. Further claims of a
     question are findings. Questions are in the order of their priority.
     """
+    known = {claim.id: claim for claim in graph.claims}
     answers: list[ReportSentence] = []
     findings: list[ReportSection] = []
     for question in in_order(graph.questions):
         claims = supported_for(question, graph)
         if not claims:
             continue
-        first = next((claim for claim in claims if covers(claim, graph.documents)), claims[0])
+        first = next((claim for claim in claims if covers(claim, graph.documents, known)), claims[0])
         rest = tuple(sentence_of(claim) for claim in claims if claim is not first)
         answers.append(sentence_of(first))
         if rest:

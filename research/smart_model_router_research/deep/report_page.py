@@ -145,7 +145,8 @@ def _marks(claims: Sequence[ResearchClaim], run: ResearchRun) -> Iterator[Mark]:
     quoted = [claim.kind is not ClaimKind.INFERENCE and _is_quoted(claim) for claim in claims]
     if any(quoted):
         yield Mark("quoted")
-    if any(is_single_source(claim, run.graph.documents) for claim in claims):
+    known = {claim.id: claim for claim in run.graph.claims}
+    if any(is_single_source(claim, run.graph.documents, known) for claim in claims):
         yield Mark("single source")
 
 

@@ -27,7 +27,7 @@ _HEADING = re.compile(r"[ \t]{0,3}#{1,6}[ \t]")
 _RULE = re.compile(r"[ \t]*(?:[-=*~^+#`|: \t]{3,})$")
 _LABEL = re.compile(r"[ \t]*[^\W\d_a-z][^:.!?\n|]{0,60}:(?:[ \t]|$)")
 _END = re.compile(
-    r"[.!?…]+[\"')\]*_\u201d\u2019]*(?=\s+(?:[\"'`\u201c\u2018*_]+\w|[(\[\"'`\u201c\u2018*_]*[^\W_a-z]))|[\u3002\uff01\uff1f]"
+    r"[.!?…]+[\"')\]*_\u201d\u2019]*(?:\[\^?\w{1,4}\])*(?=\s+(?:[\"'`\u201c\u2018*_]+\w|[(\[\"'`\u201c\u2018*_]*[^\W_a-z]))|[\u3002\uff01\uff1f]"
 )
 _ABBREVIATIONS = frozenset(
     "e.g i.e etc vs cf approx ca no nos vol fig figs sec eq ref mr mrs ms dr prof st jr sr inc ltd co corp est al "

@@ -22,10 +22,20 @@ class ResearchCheck(Command):
     """Check statements against their sources, of any tool; 5 when less than --fail-below of them are supported."""
 
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="JSON lines with statement and source; - reads them from stdin.")
+        Path,
+        typer.Argument(
+            metavar="FILE", help="JSON lines with statement and source, or of ragas or deepeval; - is stdin."
+        ),
     ]
     fail_below: Annotated[
-        float | None, typer.Option("--fail-below", min=0, max=1, metavar="SHARE", help="The least share, 0 to 1.")
+        float | None,
+        typer.Option(
+            "--fail-below",
+            min=0,
+            max=1,
+            metavar="SHARE",
+            help="The least share that is supported; what is left out is not.",
+        ),
     ] = None
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object for each statement.")] = False
 

@@ -167,6 +167,10 @@ def test_edits_do_not_change_what_is_said(source: str, claim: str) -> None:
         ("The lake has a depth of 241 m. It was formed by ice.", "The lake has a depth of 241 m."),
         ("Revenue rose to $3 million.", "Revenue increased to $3 million."),
         ("Noise: 64 dB", "Noise of Server: 64 dB"),
+        ("The cache holds 5 entries.[12] It is fast.", "The cache holds 5 entries [1]."),
+        ("See [the guide](https://example.org/a_(b)) for details.", "See the **guide** for details."),
+        ("<p>It holds <b>5</b> entries.</p>", "It holds 5 entries."),
+        ("Germany has 84,012,284 people.", "Germany has 84 million people."),
         ("Chad borders Mali along a river.", "Mali borders Chad along a river."),
         ("| Mark | Reach (km) |\n|---|---|\n| 4 | 90 |", "The reach of mark 4 is 90 km."),
         ("The jar was thrown away.", "The jar was discarded."),
@@ -208,6 +212,12 @@ def test_what_only_adds_may_go(source: str, claim: str) -> None:
         ("### Removed\n\nThe log is kept.", "The log is kept."),
         ("### Section 14\n\nThis section does not apply.", "Section 15 does not apply."),
         ("These users can log in.", "Users can log in."),
+        ("The dam is safe. This statement was retracted in 2021.", "The dam is safe."),
+        ("> The server is down.", "The server is down."),
+        ("It is wide [citation needed].", "It is wide."),
+        ("It is 10<sup>2</sup> wide.", "It is 102 wide."),
+        ("The list x[0] is set.", "The list x is set."),
+        ("The fund holds $1.5 billion.", "The fund holds $2 billion."),
         ('"The server is safe." It was said by no one.', "The server is safe."),
         ('"The server is safe. It is fast," he said.', "It is fast."),
         ("He said:\n\n- The server is safe.", "The server is safe."),
@@ -269,7 +279,7 @@ def test_the_words_that_nothing_vouches_for_are_named() -> None:
     """The reason names the words of the claim that the source does not have."""
     (reason,) = check_claim("The default of everything is 7.", "The default is 5", SERVER).reasons
 
-    assert reason == "K3: no word of the source vouches for 'everything', '7'"
+    assert reason == "K3: near the quote nothing says 'everything', '7'"
 
 
 def test_a_quote_may_differ_in_typography() -> None:

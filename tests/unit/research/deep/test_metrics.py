@@ -131,6 +131,26 @@ def test_an_inference_is_no_voice_of_its_own() -> None:
     assert metrics_of(graph(computed), CONFIG)["nothing_compared"] is True
 
 
+def test_an_inference_covers_what_its_premises_cover() -> None:
+    """Two premises of one source each are not one of two."""
+    one, other = claim("x", "a", critical=True), claim("y", "b", critical=True)
+    computed = claim("z", "a", "b", critical=True, kind=ClaimKind.INFERENCE, premises=("x", "y"))
+    known = {each.id: each for each in (one, other, computed)}
+    assert not covers(computed, DOCUMENTS, known)
+    assert is_single_source(computed, DOCUMENTS, known)
+    both = {each.id: replace(each, evidence=computed.evidence) for each in (one, other)}
+    assert covers(computed, DOCUMENTS, both)
+    assert not is_single_source(computed, DOCUMENTS, both)
+    assert not covers(replace(computed, premises=("z",)), DOCUMENTS, known)
+
+
+@pytest.mark.parametrize("priority", [0, 4, -1])
+def test_a_priority_that_is_none_is_refused(priority: int) -> None:
+    """A weight below 1 would take coverage out of its range."""
+    with pytest.raises(ConfigError, match="priority"):
+        SubQuestion(id="q", text="?", priority=priority)
+
+
 def test_window_and_half_life_are_two_settings() -> None:
     """A wider window makes more sources recent, and ages none of them more slowly."""
     old = replace(graph(claim("x", "a")), documents={"a": replace(A, published="2025-12-30")})

@@ -37,7 +37,7 @@ def test_a_sentence_is_read_under_its_own_headings() -> None:
 def test_a_row_is_found_by_the_header_of_its_table() -> None:
     """The header itself supports nothing; a table behind another one has its own."""
     table = SearchedText("| Name | Port |\n|---|---|\n| http | 80 |\n\n| Name | Use |\n|---|---|\n| tls | web |\n")
-    assert table.nearest("The port of http is 81.")[0] == "| http | 80 |"
+    assert table.nearest("The port of http is 81.")[0][1] == "| http | 80 |"
     assert check_statement("The use of tls is web.", [table]).status is SupportStatus.SUPPORTED
     assert check_statement("The port of http is 81.", [table]).instead == "The Port of http is 80"
 
@@ -62,10 +62,11 @@ def test_what_the_source_says_instead_is_told() -> None:
         ({"statement": "A is. B is.", "source": "A is.", "id": 7}, ["7"]),
         ({"response": "A is. B is.", "retrieved_contexts": ["A is."]}, ["1.1", "1.2"]),
         ({"actual_output": "A is.", "retrieval_context": ["A is."], "id": "x"}, ["x"]),
+        ({"answer": "These:\n- A is **old**\n- B is\n  old [1]", "contexts": []}, ["1.1", "1.2", "1.3"]),
     ],
 )
 def test_three_shapes_are_read(row: dict[str, object], ids: list[str]) -> None:
-    """Ours, that of ragas and that of deepeval; an answer is cut into its sentences."""
+    """Ours, those of ragas and that of deepeval; an answer is cut into its sentences and the items of its lists."""
     notes = Notes()
     assert [each.id for each in read_pairs(json.dumps(row), notes)] == ids
     assert not notes.counts
@@ -79,7 +80,6 @@ def test_three_shapes_are_read(row: dict[str, object], ids: list[str]) -> None:
         "{}",
         '{"statement": " ", "source": "x"}',
         '{"statement": 3, "source": "x"}',
-        '{"statement": "x", "source": []}',
         '{"statement": "x", "source": [3]}',
         '{"statement": "x", "source": "x", "quote": []}',
         "[" * 100_000,
@@ -91,6 +91,27 @@ def test_a_line_that_cannot_be_used_is_noted(line: str) -> None:
     good = '{"statement": "x", "source": "x"}'
     assert len(list(read_pairs(f"{good}\n{line}\n\n{good}", notes))) == 2
     assert [note.subject for note in notes.kept] == ["line 2"]
+
+
+def test_a_list_of_rows_is_read_as_well() -> None:
+    """One JSON list, over several lines; a row of it that cannot be used is noted by its number."""
+    notes = Notes()
+    rows = [{"statement": "x", "source": "x"}, 3, {"statement": "y", "source": "y"}]
+    assert [each.id for each in read_pairs(json.dumps(rows, indent=1), notes)] == ["1", "3"]
+    assert [note.subject for note in notes.kept] == ["row 2"]
+
+
+def test_an_answer_without_any_source_is_not_supported() -> None:
+    """Nothing was retrieved: nothing vouches for it."""
+    assert check_statement("It is.", []).status is SupportStatus.UNSUPPORTED
+
+
+def test_the_nearest_sentence_of_all_sources_gives_the_reason() -> None:
+    """Not that of the first source."""
+    sources = [SearchedText("The backup runs daily."), SearchedText("The backup is encrypted with AES.")]
+    found = check_statement("The backup is encrypted with DES.", sources)
+    assert (found.source, found.reasons) == (1, ("K3: near the quote nothing says 'DES'",))
+    assert found.instead == "The backup is encrypted with AES."
 
 
 @given(st.text(max_size=300), st.text(max_size=80))
