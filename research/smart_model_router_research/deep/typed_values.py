@@ -92,6 +92,9 @@ def item_at(value: str, typed: FoundValue) -> str:
 
 
 _DEFAULTS = (
+    re.compile(
+        r"\bdefault (?!value\b)(?:[\w-]+ ){1,3}(?:(?:of|for) [^,;:.]{1,40}? )?(?:is|are) (?P<v>.+)", re.IGNORECASE
+    ),
     re.compile(r"\bdefaults? (?:value )?(?:(?:is|are|was|to|of)\b|:|=)\s*(?P<v>.+)", re.IGNORECASE),
     re.compile(r"\bdefaults?(?: value)?(?:[:=]| is\b| to\b)\s*(?P<v>.+)", re.IGNORECASE),
     re.compile(r"\((?:the )?default[:=]? (?:is |to )?(?P<v>[^()]+)\)", re.IGNORECASE),

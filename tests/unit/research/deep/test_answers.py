@@ -64,13 +64,21 @@ The server listens on port 8080 by default.
 
 - Added `--retries`.
 """,
+    "news.md": """# News
+
+Acme bought Atlas in 2020. It has 300 employees. It was founded by Jane Roe.
+
+The mayor of Nice was John Doe until 2020.
+
+The default speed of Borea is 9200 rpm.
+""",
     "tea.html": "<h1>Tea</h1><p>Oolong is a partly oxidised tea.</p><p>High-mountain tea (HMT) grows high.</p>",
 }
 
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> CorpusSearch:
-    """A corpus of five pages."""
+    """A corpus of six pages."""
     folder = tmp_path_factory.mktemp("small") / "pages"
     folder.mkdir()
     for name, text in PAGES.items():
@@ -104,6 +112,8 @@ def ask(question: str, corpora: CorpusSearch) -> OfflineAnswer:
         ("Which of the countries that border Vardo is the largest by area?", "Ostia"),
         ("Which is larger by area, Vardo or Merra?", "Vardo"),
         ("How many countries border Vardo?", "2"),
+        ("How many employees does Acme have?", "300"),
+        ("What is the default speed of Borea?", "9200"),
         ("What is the difference in area between Vardo and Ostia?", "400"),
     ],
 )
@@ -127,10 +137,13 @@ def test_each_kind_of_question_is_answered(small: CorpusSearch, question: str, v
         "What is the capital of the country that borders Merra and Lind?",
         "Which of the countries that border Atlantis is the largest by area?",
         "How many lighthouses are there in Vardo?",
+        "How many employees does Atlas have?",
+        "Who founded Atlas?",
+        "Who is the mayor of Nice?",
     ],
 )
 def test_what_is_nearly_there_is_not_found(small: CorpusSearch, question: str) -> None:
-    """Another name, attribute, year, number or verb than the sources have is no answer."""
+    """Another name, attribute, year, number, verb, subject or time than the sources have is no answer."""
     answer = ask(question, small)
 
     assert (answer.values, answer.not_found) == ((), ("q1",))
