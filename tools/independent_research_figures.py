@@ -17,8 +17,6 @@ from typing import Any
 Json = dict[str, Any]
 Readings = frozenset[str]
 LETTER = {
-    "agreement": "section 6, `1 - contradicted / claims with two or more independent sources`: claims are counted, "
-    "not the matters that several claims are about",
     "superseded": "section 6, `verification = supported / factual claims`: a superseded claim is a factual claim",
     "sources": "section 7, `different registrable domains or publishers`: one that differs is enough",
 }
@@ -110,8 +108,6 @@ def agreement(claims: Sequence[Json], documents: Mapping[str, Json], readings: R
         if claim["status"] in SHOWN and claim["kind"] != "inference":
             matters.setdefault(_matter(claim), []).append(claim)
     compared = [group for group in matters.values() if _has_two_sources(group, documents, readings)]
-    if "agreement" in readings:
-        compared = [[claim] for group in compared for claim in group]
     if not compared:
         return NEUTRAL_AGREEMENT, True
     contradicted = sum(any(claim["status"] == "contradicted" for claim in group) for group in compared)

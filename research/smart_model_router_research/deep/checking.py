@@ -72,17 +72,16 @@ def check_claim(text: str, quote: str, document: str | FoldedText, context: str 
     source = document if isinstance(document, FoldedText) else FoldedText(document)
     best: Support | None = None
     for span in islice(source.spans(quote), MAX_OCCURRENCES):
-        support = _check_at(span, claim, source.text, source.path_at(span[0], context))
+        support = _check_at(span, claim, source, context)
         if support.status is SupportStatus.SUPPORTED:
             return support
         best = best or support
     return best or Support(SupportStatus.UNSUPPORTED, ("K2: the quote is not in the document",))
 
 
-def _check_at(
-    span: tuple[int, int], claim: list[tuple[str, list[Item]]], document: str, headings: tuple[str, ...]
-) -> Support:
-    window = sentences_at(document, *span)
+def _check_at(span: tuple[int, int], claim: list[tuple[str, list[Item]]], source: FoldedText, context: str) -> Support:
+    document = source.text
+    window = [each for each in sentences_at(document, *span) if not source.headings.begin_at(each.start, each.end)]
     if not window:
         return Support(SupportStatus.PARTIAL, ("K3: no sentence ends near the quote",), span)
     reasons: list[str] = []
@@ -92,15 +91,15 @@ def _check_at(
             continue
         found = {
             number
-            for number, source in enumerate(window)
-            if _says(source, items, document, headings)
-            and _commas(sentence) <= _commas(source.text)
-            and ('"' in sentence or not is_quoted(source, document))
+            for number, said in enumerate(window)
+            if _says(said, items, document, source.path_at(said.start, context))
+            and _commas(sentence) <= _commas(said.text)
+            and ('"' in sentence or not is_quoted(said, document))
         }
         if before is not None and found and items[0].key in _POINTING and not {n + 1 for n in before} & found:
             reasons.append(f"K4: {items[0].written!r} is about something else in the source")
         elif not found:
-            reasons.append(_why_not(sentence, items, window, document, headings))
+            reasons.append(_why_not(sentence, items, window, document, source.path_at(span[0], context)))
         before = found
     return Support(SupportStatus.PARTIAL if reasons else SupportStatus.SUPPORTED, tuple(reasons), span)
 
@@ -120,12 +119,14 @@ def _commas(sentence: str) -> int:
 def is_quoted(sentence: Sentence, document: str) -> bool:
     """Return whether a sentence stands in quotation marks as a whole, in a longer quotation, or in a quoted block."""
     text = fold(sentence.text).strip()
-    if text.startswith("> "):
+    if text.startswith("> ") or (text.startswith('"') and text.count('"') % 2):
         return True
     if text.startswith('"') and text.rstrip(".!,").endswith('"') and text.count('"') == 2:
         return True
     start = max(document.rfind("\n\n", 0, sentence.start) + 1, sentence.start - MAX_CHARACTERS, 0)
-    return fold(document[start : sentence.start]).count('"') % 2 == 1
+    before = document[start : sentence.start]
+    singles = before.count("\u2018") - len(re.findall(r"\u2019(?!\w)", before))
+    return fold(before).count('"') % 2 == 1 or singles > 0
 
 
 def _why_not(sentence: str, items: list[Item], window: list[Sentence], document: str, headings: tuple[str, ...]) -> str:

@@ -55,7 +55,7 @@ def compare_values(one: ResearchClaim, mine: StatedValue, other: ResearchClaim, 
             return ClaimComparison(Relation.AGREES)
     elif mine.total.unit != its.total.unit:
         return ClaimComparison(Relation.UNRELATED)
-    elif is_same(mine.total, its.total, about=True) or is_same(its.total, mine.total, about=True):
+    elif is_same(mine.total, its.total) or is_same(its.total, mine.total):
         return ClaimComparison(Relation.AGREES)
     elif (qualifier := _explained(mine, its) or _explained(its, mine)) is not None:
         return ClaimComparison(Relation.RECONCILED, note=f"{one.value!r} and {other.value!r} agree by {qualifier!r}")
@@ -93,6 +93,8 @@ def value_of(claim: ResearchClaim) -> StatedValue:
     ]
     plain = _PARENTHESIS.sub(" ", text)
     numbers = [_first_number(part) for part in _AND.split(plain)]
+    if any(item.kind == "sign" for item in read_items(plain)):
+        numbers = [None]
     known = [number for number in numbers if number is not None]
     total = _sum(known) if known and len(known) == len(numbers) else None
     return StatedValue(total, tuple(qualifiers), " ".join(plain.casefold().split()))

@@ -52,6 +52,12 @@ _ASIDE = _PAST | frozenset(
     "mainly largely some many much half up down over under few".split()
 )
 """Words that turn or bound a sentence, but not from within a clause of "which"."""
+_DENYING = frozenset(
+    "misconception claim belief rumour reject believe deny fake parody defunct repeal repealed expire expired lapse "
+    "lapsed abolish abolished revoke revoked void invalid annul annulled suspend suspended loss target projection goal "
+    "legend hypothesis theory allegation accusation proposal propaganda disinformation fallacy superstition".split()
+)
+"""Words that say of a statement that it does not, or no longer, hold."""
 _SUBJECT_PRONOUNS = frozenset("it he she they we there".split())
 _CLOSED_LISTS = frozenset("consist comprise sum total namely following".split())
 """Words whose list is whole: without its last item it is another."""
@@ -122,9 +128,9 @@ def _may_go(parts: Sequence[Part], number: int) -> bool:
     if number == 0 or any(item.turns and not _is_one_of(item, harmless) for item in part.items):
         return False
     if part.in_parentheses:
-        return part.first not in _RESTRICTING or part.first in _ABOUT
+        return part.first in _ABOUT or (part.first not in _RESTRICTING and _explains(part.items))
     if part.first == "which":
-        return True
+        return not any(item.key in _DENYING or item.written.lower().strip("*_") in _DENYING for item in part.items)
     if part.first != "and" or any(not later.in_parentheses and later.first != "and" for later in parts[number + 1 :]):
         return False
     before = parts[:number]
@@ -136,6 +142,13 @@ def _may_go(parts: Sequence[Part], number: int) -> bool:
     leading = before[0].first in _CONDITIONS and len(before) > 1 and before[-1].first not in ("and", "or")
     inner = before[1:] if leading else before
     return not any(item.key in _CONDITIONS | _CLOSED_LISTS for part in inner for item in part.items)
+
+
+def _explains(items: Sequence[Item]) -> bool:
+    """Return whether a parenthesis only says more of something: an abbreviation, or three words and more."""
+    if len(items) == 1:
+        return items[0].kind == "identifier" and items[0].written.isupper() and items[0].written.isalpha()
+    return len(items) > 2 and not any(item.key in _DENYING for item in items)
 
 
 def _is_one_of(item: Item, words: frozenset[str]) -> bool:
@@ -238,7 +251,7 @@ def follows(claim: Sequence[Item], parts: Sequence[Part]) -> bool:
         if (
             source is not None
             and wanted.same(source, about=ours > 0 and claim[ours - 1].key == "about")
-            and not (_is_other_number(wanted, source) and (_has_article(claim, ours) or _has_article(flat, theirs)))
+            and not (_is_other_number(wanted, source) and _keeps_number(wanted, source, claim[:ours], flat[:theirs]))
         ):
             todo.append((ours + 1, theirs + 1))
     return False
@@ -271,9 +284,15 @@ def _is_other_number(one: Item, other: Item) -> bool:
     return one.kind == other.kind == "word" and mine != its and (mine.endswith("s") != its.endswith("s"))
 
 
-def _has_article(items: Sequence[Item | Part], at: int) -> bool:
-    """Return whether an article, with at most two words between, stands before an item."""
-    for item in reversed(items[max(0, at - 3) : at]):
+def _keeps_number(one: Item, other: Item, before: Sequence[Item | Part], before_other: Sequence[Item | Part]) -> bool:
+    """Return whether a noun has no other number: a name (Adams is not Adam), and one with an article."""
+    is_name = one.written[:1].isupper() or other.written[:1].isupper()
+    return is_name or _has_article(before) or _has_article(before_other)
+
+
+def _has_article(before: Sequence[Item | Part]) -> bool:
+    """Return whether an article, with at most two words between, stands at the end of these."""
+    for item in reversed(before[-3:]):
         if not isinstance(item, Item) or item.key in _MOVABLE | _COORDINATING | _VERBS:
             return False
         if item.key in _ARTICLES:

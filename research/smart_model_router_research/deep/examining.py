@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from smart_model_router_research.deep.checking import Support, SupportStatus, check_claim
@@ -21,11 +21,13 @@ from smart_model_router_research.deep.contradictions import find_contradictions,
 from smart_model_router_research.deep.edits import unvouched
 from smart_model_router_research.deep.folding import FoldedText, fold
 from smart_model_router_research.deep.inferences import recompute
+from smart_model_router_research.deep.quantities import Quantity
 from smart_model_router_research.deep.repair import quotation
 from smart_model_router_research.deep.sources import StoredDocument
 from smart_model_router_research.deep.words import Item, read_items
 
 _RECOMMENDING = frozenset("should must shall recommend recommends recommended advise advised prefer avoid".split())
+_DENYING = frozenset("not no never neither nor without none".split())
 _YEAR = re.compile(r"\b[12]\d{3}\b")
 
 
@@ -73,9 +75,11 @@ class ClaimExaminer:
             return self._supported(claim, held, "edited")
         if repair and (repaired := self._repaired(claim)) is not None:
             return repaired
+        placed = tuple(replace(each, span=found.span or each.span) for each, found in supports)
         is_partial = any(found.status is SupportStatus.PARTIAL for _, found in supports)
         return replace(
             claim,
+            evidence=placed,
             status=ClaimStatus.PARTIAL if is_partial else ClaimStatus.UNSUPPORTED,
             reasons=tuple(dict.fromkeys(reason for _, found in supports for reason in found.reasons)),
         )
@@ -123,7 +127,11 @@ class ClaimExaminer:
 
     def _is_stated(self, claim: ResearchClaim) -> bool:
         """Return whether value, unit and both entities stand in the claim, in a quote or in its headings."""
-        known: list[Item] = read_items(fold(claim.text))
+        items = read_items(fold(claim.text))
+        stated_numbers = [item for item in read_items(fold(claim.value)) if isinstance(item.key, Quantity)]
+        if any(item.key in _DENYING for item in items) or _others_in(items, stated_numbers):
+            return False
+        known: list[Item] = items
         for each in claim.evidence:
             known += read_items(fold(each.quote)) + read_items(" ".join(self.headings_at(each.doc_id, each.span[0])))
         stated = f"{claim.value} {claim.unit}" if claim.unit and claim.unit not in claim.value else claim.value
@@ -172,6 +180,12 @@ def examine_claims(
         documents={document.id: document.cited() for document in examiner.documents.values()},
         contradictions=(*kept, *contradictions),
     )
+
+
+def _others_in(items: Sequence[Item], stated: Sequence[Item]) -> bool:
+    """Return whether a claim has quantities that its value does not have: which is of the entity is open."""
+    quantities = [item for item in items if isinstance(item.key, Quantity) and (item.key.unit or item.key.is_scaled)]
+    return any(not any(item.same(mine) for mine in stated) for item in quantities) if stated else False
 
 
 def one_part(title: str) -> str:

@@ -10,8 +10,8 @@ from functools import cached_property
 
 from smart_model_router_research.deep.headings import HeadingPaths
 
-_SINGLE = "\u2018\u2019\u201a\u201b\u2032\u00b4\u0060"
-_DOUBLE = "\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb"
+_SINGLE = "\u2018\u2019\u201a\u201b\u00b4\u0060"
+_DOUBLE = "\u201c\u201d\u201e\u201f\u00ab\u00bb"
 _DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212"
 _GONE = "\u00ad\u200b\u200c\u200d\u2060\ufeff"
 _FOLDED = str.maketrans(

@@ -8,6 +8,9 @@ from bisect import bisect_right
 _ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*$")
 _UNDERLINE = re.compile(r"([=\-~^\"'*+.:#_`])\1{2,}[ \t]*$")
 _FENCE = re.compile(r" {0,3}(```+|~~~+)")
+_BOLD = re.compile(r"[ \t]{0,3}(\*\*|__)([^*_\n]{1,100})\1:?[ \t]*")
+_BOLD_LEVEL = 7
+"""A line in bold letters is a heading below all others."""
 _MARKDOWN_LEVELS = {"=": 1, "-": 2}
 _MAX_HEADING = 200
 
@@ -24,6 +27,10 @@ class HeadingPaths:
             open_headings.append((level, heading))
             self._starts.append(start)
             self._paths.append(tuple(words for _, words in open_headings))
+
+    def begin_at(self, start: int, end: int) -> bool:
+        """Return whether a heading begins within a span."""
+        return bisect_right(self._starts, end - 1) > bisect_right(self._starts, start - 1)
 
     def at(self, position: int) -> tuple[str, ...]:
         """Return the headings above a position, the outermost first."""
@@ -52,6 +59,9 @@ def _headings(text: str) -> list[tuple[int, int, str]]:
             if atx[2]:
                 found.append((position, len(atx[1]), atx[2][:_MAX_HEADING]))
                 levels.update(_MARKDOWN_LEVELS)
+            above = ""
+        elif (bold := _BOLD.fullmatch(bare)) is not None:
+            found.append((position, _BOLD_LEVEL, bold[2].strip(" :")))
             above = ""
         elif (line_under := _UNDERLINE.match(bare)) is not None and _is_heading(above, bare):
             mark = line_under[1]

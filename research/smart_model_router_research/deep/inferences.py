@@ -14,10 +14,12 @@ from smart_model_router_research.deep.claims import ClaimKind, ClaimStatus, Quot
 from smart_model_router_research.deep.comparing import matter_of, value_of
 from smart_model_router_research.deep.folding import fold
 from smart_model_router_research.deep.quantities import Quantity
+from smart_model_router_research.deep.readings import SYMMETRIC
 from smart_model_router_research.deep.words import read_items
 
 MAX_PREMISES = 1_000
 _VERSION = re.compile(r"v?(\d{1,6}(?:\.\d{1,6}){0,3})")
+_BEFORE_CHRIST = re.compile(r"\bB\.?C\.?(?:E\.?)?(?!\w)")
 _UNIT = re.compile(r"[^\d.,'_]+$")
 
 
@@ -179,7 +181,8 @@ def _join(premises: Sequence[ResearchClaim], _scope: str) -> _Result:
     if len(premises) != 2:
         raise InferenceError(f"a join has two premises: these are {len(premises)}")
     first, second = premises
-    named = {fold(name).casefold() for name in (first.value, first.other, first.entity) if name}
+    other = first.other if fold(first.attribute).casefold() in SYMMETRIC else ""
+    named = {fold(name).casefold() for name in (first.value, other, first.entity) if name}
     if not second.entity or fold(second.entity).casefold() not in named:
         raise InferenceError(f"{first.id} does not name {second.entity or 'an entity'!r}, which {second.id} is about")
     if not (first.attribute and second.attribute and second.value):
@@ -235,8 +238,9 @@ def _amounts(premises: Sequence[ResearchClaim]) -> list[Quantity]:
     amounts = [amount for amount in found if amount is not None]
     if len(amounts) < len(found):
         raise InferenceError(f"the value of {premises[found.index(None)].id} is no number")
-    if len({amount.unit for amount in amounts}) > 1:
-        raise InferenceError(f"the values have different units: {sorted({amount.unit for amount in amounts})}")
+    units = {amount.unit or _unit_of(premise) for amount, premise in zip(amounts, premises, strict=True)}
+    if len(units) > 1:
+        raise InferenceError(f"the values have different units: {sorted(units)}")
     return amounts
 
 
@@ -263,7 +267,8 @@ def _time(premise: ResearchClaim) -> tuple[int, ...]:
         if isinstance(item.key, tuple) and item.key[0] > 12:
             return item.key
         if (match := _VERSION.fullmatch(item.written)) is not None:
-            return tuple(int(part) for part in match[1].split("."))
+            numbers = tuple(int(part) for part in match[1].split("."))
+            return (-numbers[0],) if _BEFORE_CHRIST.search(premise.value) else numbers
     raise InferenceError(f"the value of {premise.id} is no date, year or version")
 
 
@@ -281,7 +286,10 @@ def _unit_of(premise: ResearchClaim) -> str:
         return fold(premise.unit)
     items = [item for item in read_items(fold(premise.value)) if isinstance(item.key, Quantity)]
     match = _UNIT.search(items[0].written) if items else None
-    return match[0].strip() if match and items[0].key.unit else ""  # type: ignore[union-attr]
+    if match and items[0].key.unit:  # type: ignore[union-attr]
+        return match[0].strip()
+    _, _, behind = fold(premise.value).partition(items[0].written) if items else ("", "", "")
+    return re.sub(r"\(.*", "", behind).strip()
 
 
 def _stated(premise: ResearchClaim) -> str:

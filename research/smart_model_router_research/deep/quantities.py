@@ -48,7 +48,7 @@ _NAMES = {
     "ml": "ml mL millilitre millilitres milliliter milliliters",
     "t": "t tonne tonnes",
     "%": "% percent",
-    "km2": "km^2 km2",
+    "km^2": "km^2 km2 km²",
     "Hz": "Hz hertz",
     "kHz": "kHz",
     "MHz": "MHz",
@@ -168,6 +168,7 @@ def is_same(claimed: Quantity, source: Quantity, *, about: bool = False) -> bool
     return False
 
 
+_LONGEST = Decimal(10) ** 27
 _COARSEST = {False: Decimal("0.05"), True: Decimal("0.15")}
 """The most that one significant digit may be off, as a share, without "about" and with it.
 
@@ -179,7 +180,7 @@ def _steps(claimed: Quantity, step: Decimal) -> list[Decimal]:
     """Return the unit of the last digit, and of those before it while only zeros follow."""
     steps = [step]
     number = claimed.value / claimed.step
-    while number and number % 10 == 0 and len(steps) < 16:
+    while number and abs(number) < _LONGEST and number % 10 == 0 and len(steps) < 16:
         number /= 10
         steps.append(steps[-1] * 10)
     return steps

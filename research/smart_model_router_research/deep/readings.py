@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import takewhile
 
 from smart_model_router_research.deep.edits import NAMED_NOUNS, Part, orders_of, parts_of
 from smart_model_router_research.deep.folding import fold, without_markup
 from smart_model_router_research.deep.quantities import Quantity
-from smart_model_router_research.deep.sentences import ITEM_MARK, Sentence
+from smart_model_router_research.deep.sentences import ITEM_MARK, MAX_CHARACTERS, MAX_ROWS, Sentence
 from smart_model_router_research.deep.words import LIGHT, Item, read_items
 
 SYMMETRIC = ("border countries", "borders", "bordering countries", "land boundaries", "neighbours", "neighbors")
 """Labels of what two entities have in common: either can be read from the other's page."""
 
+_SUPERLATIVE = re.compile(r"\b(?:\w{3,}est|most|least|first|last|only|best|worst|main|chief)\b", re.IGNORECASE)
 _NAME = r"(?:[Tt]he )?[A-Z][\w'-]*(?: [A-Z][\w'-]*)*"
 _MUTUAL = re.compile(
     rf"({_NAME}) (borders|is twinned with|is married to|is adjacent to|is next to|is [\d.,]+ \w+ from) ({_NAME})"
@@ -27,10 +29,12 @@ _DIVISIONS = frozenset("section chapter article part clause paragraph rule appen
 """Nouns of numbered parts of a text: "This section" is what the heading names."""
 _DEFAULTS = frozenset("default defaults value".split())
 _TURNING_HEADINGS = frozenset(
-    "myth myths misconception misconceptions fallacy fallacies hoax incorrect wrong false not no never without removed "
-    "removal removals deprecated deprecation deprecations obsolete unsupported former formerly previous previously "
-    "planned proposed proposal proposals future upcoming rejected withdrawn cancelled canceled repealed superseded "
-    "expired hypothetical fictional avoid anti-pattern anti-patterns antipatterns don't dont".split()
+    "myth myths misconception misconceptions fallacy fallacies hoax incorrect wrong false not no never without "
+    "removed removal removals deprecated deprecation deprecations obsolete unsupported former formerly previous "
+    "previously planned proposed proposal proposals future upcoming rejected withdrawn cancelled canceled "
+    "repealed superseded expired hypothetical fictional if when whenever unless until cannot can't couldn't claim "
+    "claims alleged rumours rumors wrongly denied disputed debunked verdict avoid anti-pattern anti-patterns "
+    "antipatterns don't dont".split()
 )
 _REPORTING = frozenset(
     "say says said claim claims claimed believe believes believed argue argues argued think thinks thought assert "
@@ -84,34 +88,55 @@ def readings_of(sentence: Sentence, header: list[str] | None, context: tuple[str
     own = parts_of(read_items(text))
     if own and own[0].first in _NOTES and len(own[0].items) == 1 and ":" in text:
         own = own[1:]
+    if any(str(part.items[0].written).lower() in _REPORTING for part in own[1:]):
+        return
     yield [*above, *led, *own]
     if not any(is_turning(heading) for heading in context):
         yield [*led, *own]
     if is_turned:
         return
-    if (mirrored := _MUTUAL.fullmatch(text)) is not None:
+    if (mirrored := _MUTUAL.fullmatch(text)) is not None and not any(item.turns for item in own[0].items):
         yield parts_of(read_items(f"{mirrored[3]} {mirrored[2]} {mirrored[1]}{mirrored[4]}"), whole=True)
     for parts in orders_of(own):
         yield parts
         yield from _named(parts, context)
-    for labelled in _labels(text, context):
+    for labelled in _labels(text, context) if not led else ():
         yield parts_of(read_items(labelled), whole=True)
+
+
+def is_turned_by(lead_in: str) -> bool:
+    """Return whether a line turns, or only reports, what it leads to."""
+    return is_turning(lead_in) or any(_turns(item) for item in read_items(fold(without_markup(lead_in))))
 
 
 def is_turning(heading: str) -> bool:
     """Return whether a heading turns what stands below it: "Common myths", "Removed", "Not supported"."""
-    return any(word in _TURNING_HEADINGS for word in re.findall(r"[\w-]+", heading.casefold()))
+    return any(word in _TURNING_HEADINGS for word in re.findall(r"[\w'-]+", heading.casefold()))
 
 
 def header_above(document: str, row: Sentence) -> list[str] | None:
-    """Return the heads of the columns of a Markdown table, by the row in it; None where it has none."""
-    lines = document[: row.start].rstrip("\n").split("\n") if row.start else []
+    """Return the heads of the columns of a Markdown table, by a row in it.
+
+    None where it has none, where the first cell of another row is the same, and below a row that divides the table:
+    there "The COLUMN of ROW is CELL" would say something else.
+    """
+    above = document[: row.start].rstrip("\n").split("\n")[-MAX_ROWS:] if row.start else []
     rows: list[str] = []
-    for line in reversed(lines[-10_000:]):
+    for line in reversed(above):
         if "|" not in line:
             break
         rows.append(line)
     if len(rows) < 2 or not re.fullmatch(r"[\s|:+-]+", rows[-2]):
+        return None
+    below = (
+        document[row.end : row.end + MAX_CHARACTERS * 10].lstrip("\n").split("\n") if row.end < len(document) else []
+    )
+    others = [*rows[:-2], *takewhile(lambda line: "|" in line, below)]
+    first = cells_of(row.text)[0]
+    cells = [cells_of(line) for line in others]
+    if any(each[0] == first for each in cells) or any(
+        len(each) > 1 and not any(each[1:]) for each in cells[: len(rows) - 2]
+    ):
         return None
     return cells_of(rows[-1])
 
@@ -166,7 +191,7 @@ def _labels(text: str, context: tuple[str, ...]) -> Iterator[str]:
     if not colon or not context or not value.strip() or len(label) > 80:
         return
     subject = [context[0], *(heading for heading in context[1:] if heading.casefold() not in _SECTIONS)][-1]
-    for item in _items_of(value.strip()):
+    for item in _items_of(value.strip(), label):
         yield f"{label} of {subject}: {item}"
         yield f"The {label} of {subject} is {item}"
         if subject != context[0]:
@@ -176,10 +201,12 @@ def _labels(text: str, context: tuple[str, ...]) -> Iterator[str]:
             yield from _symmetric(label, subject, item)
 
 
-def _items_of(value: str) -> list[str]:
+def _items_of(value: str, label: str) -> list[str]:
     """Return the value as a whole, and the items of a list in it where nothing bounds them."""
     items = read_items(value)
     if any(item.turns and item.key != "other" for item in items):
+        return [value]
+    if _SUPERLATIVE.search(label):
         return [value]
     parts = [part.strip() for part in re.split(r"[;,] (?![^(]*\))", value)]
     return [value, *parts] if len(parts) > 1 else [value]

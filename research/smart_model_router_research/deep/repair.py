@@ -7,7 +7,13 @@ from itertools import islice
 
 from smart_model_router_research.deep.checking import MAX_OCCURRENCES, SupportStatus, check_claim, is_quoted
 from smart_model_router_research.deep.folding import FoldedText, fold, without_markup
-from smart_model_router_research.deep.readings import header_above, is_turning, row_readings, without_marks
+from smart_model_router_research.deep.readings import (
+    header_above,
+    is_turned_by,
+    is_turning,
+    row_readings,
+    without_marks,
+)
 from smart_model_router_research.deep.sentences import Sentence, sentences_at
 from smart_model_router_research.deep.words import Item, read_items
 
@@ -18,6 +24,7 @@ _POINTING = frozenset(
 """A sentence that begins with one of these speaks of something said before."""
 _NO_SUBJECT = re.compile(
     r"(?:new|added|changed|deprecated|removed|renamed|fixed)\b.*?\b(?:in|since|version)\b|"
+    r"(?:(?:in|of|for|on|by|with|but|and|so|as) )?(?:it|its|this|that|these|those|them)\b|the (?:latter|former)\b|"
     r"(?:added|removed|renamed|returns?|raises?|sets?|gets?|specif(?:y|ies)|controls?|enables?|disables?|"
     r"defaults? to|default:|the default(?: value)? (?:is|of|for|was)\b|use[ds]? (?:to|for|when|by)|see|note)\b",
     re.IGNORECASE,
@@ -33,10 +40,12 @@ def quotation(text: str, quote: str, document: FoldedText, context: str = "") ->
     """
     wanted = _telling(read_items(fold(text)))
     for span in islice(document.spans(quote), MAX_OCCURRENCES):
-        said = max(_said_at(span, document.text), key=lambda said: len(wanted & _telling(read_items(said))), default="")
+        start, said = max(
+            _said_at(span, document.text), key=lambda pair: len(wanted & _telling(read_items(pair[1]))), default=(0, "")
+        )
         if not wanted & _telling(read_items(said)):
             continue
-        path = document.path_at(span[0], context)
+        path = document.path_at(start, context)
         if path and (not stands_alone(said) or any(map(is_turning, path))):
             said = f"{' > '.join(path)}: {said}"
         if check_claim(said, quote, document, context).status is SupportStatus.SUPPORTED:
@@ -50,14 +59,15 @@ def stands_alone(sentence: str) -> bool:
     return first is not None and first[1].casefold() not in _POINTING and _NO_SUBJECT.match(sentence) is None
 
 
-def _said_at(span: tuple[int, int], document: str) -> list[str]:
-    return [said for sentence in sentences_at(document, *span) for said in _said(sentence, document)]
+def _said_at(span: tuple[int, int], document: str) -> list[tuple[int, str]]:
+    return [(each.start, said) for each in sentences_at(document, *span) for said in _said(each, document)]
 
 
 def _said(sentence: Sentence, document: str) -> list[str]:
     if sentence.is_row:
         as_written, *by_header = row_readings(sentence, header_above(document, sentence))
-        return by_header or [as_written]
+        led = "".join(f"{fold(without_markup(lead_in))} " for lead_in in sentence.lead_ins if is_turned_by(lead_in))
+        return [led + row for row in by_header or [as_written]]
     text = fold(without_markup(without_marks(sentence.text)))
     if '"' not in text and is_quoted(sentence, document):
         text = f'"{text}"'

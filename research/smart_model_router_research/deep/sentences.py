@@ -17,23 +17,33 @@ MAX_LINES = 500
 """A block of more lines is not judged."""
 MAX_ROWS = 10_000
 """Above a row so many are looked at for the line that leads to the table."""
+MAX_CAPTION = 4
+"""A paragraph of so many words at most above a table says what is in it."""
 MAX_BLOCKS_ABOVE = 200
 """Above a list item so many blocks are looked at for the line that leads to it."""
 
+FAR = "unless something that stands far above says otherwise:"
+"""Leads to a line whose list begins further up than is looked at."""
 ITEM_MARK = re.compile(
     r"[ \t]*(?:[-*+\u2022\u25e6\u25aa\u2013]|\[\d{1,3}\]|\(?(?:\d{1,3}|[a-zA-Z]|[ivxIVX]{1,4})[.)])[ \t]+(?=\S)"
 )
 _HEADING = re.compile(r"[ \t]{0,3}#{1,6}[ \t]")
-_RULE = re.compile(r"[ \t]*(?:[-=*~^+#`|: \t]{3,})$")
+_RULE = re.compile(r"[-=*~^+#`|:][-=*~^+#`|: \t]+[-=*~^+#`|:]")
 _LABEL = re.compile(r"[ \t]*[^\W\d_a-z][^:.!?\n|]{0,60}:(?:[ \t]|$)")
 _END = re.compile(
-    r"[.!?…]+[\"')\]*_\u201d\u2019]*(?:\[\^?\w{1,4}\])*(?=\s+(?:[\"'`\u201c\u2018*_]+\w|[(\[\"'`\u201c\u2018*_]*[^\W_a-z]))|[\u3002\uff01\uff1f]"
+    r"(?<![.!?…])[.!?…]+[\"')\]*_\u201d\u2019]*(?:\[\^?\w{1,4}\])*(?=\s+(?:[\"'`\u201c\u2018*_]+\w|[(\[\"'`\u201c\u2018*_]*[^\W_a-z]))|[\u3002\uff01\uff1f]"
 )
 _ABBREVIATIONS = frozenset(
     "e.g i.e etc vs cf approx ca no nos vol fig figs sec eq ref mr mrs ms dr prof st jr sr inc ltd co corp est al "
-    "gen col lt sgt rev hon u.s u.k u.n a.m p.m p pp ch art jan feb mar apr jun jul aug sep sept oct nov dec".split()
+    "gen col lt sgt rev hon gov sen rep capt cmdr adm maj pres mt bros ph.d ph u.s u.k u.n a.m p.m p pp ch art "
+    "jan feb mar apr jun jul aug sep sept oct nov dec".split()
 )
 _UNIT_LETTER = re.compile(r"\d[ \t]?[°º]?[^\W\d_]$")
+_POINTS_DOWN = re.compile(r"\b(?:following|below|these)\b", re.IGNORECASE)
+_DENIES = re.compile(
+    r"\b(?:none|no|not|never|neither|nor|cannot|\w+n't|false|wrong|incorrect|untrue|myths?|removed|unsupported)\b",
+    re.IGNORECASE,
+)
 _LAST_TOKEN = re.compile(r"[\w.]*$")
 
 
@@ -68,12 +78,16 @@ class _Line:
 
     @property
     def is_row(self) -> bool:
-        return self.text.count("|") >= 2 or self.text.lstrip().startswith("|")
+        return self.text.lstrip().startswith("|") or (self.text.count("|") >= 2 and "||" not in self.text)
 
     @property
     def stands_alone(self) -> bool:
         """Return whether no sentence goes on from it or into it."""
-        return not self.text.strip() or self.is_row or bool(_HEADING.match(self.text) or _RULE.match(self.text))
+        return not self.text.strip() or self.is_row or self.is_heading_or_rule
+
+    @property
+    def is_heading_or_rule(self) -> bool:
+        return bool(_HEADING.match(self.text) or _RULE.fullmatch(self.text.strip()))
 
     @property
     def is_item(self) -> bool:
@@ -91,6 +105,10 @@ def sentences_at(document: str, start: int, end: int) -> list[Sentence]:
         if not block:
             return []
         first = block[0]
+        if not first.text.strip():
+            at = first.end + 1
+            in_table = False
+            continue
         if not (first.is_row and in_table):
             lead_ins = _lead_ins(document, _top_of_table(document, first))
         in_table = first.is_row
@@ -126,6 +144,8 @@ def _split(document: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         last = _LAST_TOKEN.search(before)
         word = last[0].lower().strip(".") if last else ""
         is_initial = len(word) == 1 and word.isalpha() and not _UNIT_LETTER.search(before)
+        if match[0].startswith(("...", "\u2026")):
+            continue
         if match[0][0] == "." and (word in _ABBREVIATIONS or is_initial):
             continue
         yield at, match.end()
@@ -177,6 +197,14 @@ def _block(document: str, position: int) -> list[_Line]:
     return lines
 
 
+def _leads(document: str, block: list[_Line], inner: _Line) -> bool:
+    """Return whether a paragraph without a colon leads to what stands below it: a list of the following, a table."""
+    said = document[max(block[0].start, block[-1].end - MAX_CHARACTERS) : block[-1].end]
+    if inner.is_row:
+        return len(said.split()) <= MAX_CAPTION
+    return inner.is_item and _POINTS_DOWN.search(said) is not None and _DENIES.search(said) is not None
+
+
 def _top_of_table(document: str, line: _Line) -> _Line:
     """Return the first row of the table that a line is in; the line itself where it is no row."""
     top = line
@@ -201,7 +229,8 @@ def _lead_ins(document: str, first: _Line) -> tuple[str, ...]:
         head = block[0]
         beside = inner.is_item and (head.indent > inner.indent or (head.is_item and head.indent == inner.indent))
         if not beside:
-            if block[-1].text.rstrip().endswith(":"):
+            parent = head.is_item and inner.is_item and head.indent < inner.indent
+            if parent or block[-1].text.rstrip().endswith(":") or _leads(document, block, inner):
                 start = max(head.start, block[-1].end - MAX_CHARACTERS)
                 left, right = list(_split(document, start, block[-1].end))[-1]
                 found.insert(0, document[left:right])
@@ -209,4 +238,6 @@ def _lead_ins(document: str, first: _Line) -> tuple[str, ...]:
                 break
             inner = head
         line = _before(document, head)
+    else:
+        found.insert(0, FAR)
     return tuple(found)

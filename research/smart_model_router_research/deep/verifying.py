@@ -206,8 +206,8 @@ def _quote_faults(claim: ResearchClaim, examiner: ClaimExaminer, place: str) -> 
     """Yield quotes of claims that count for nothing and are not where they are said to be."""
     for evidence in claim.evidence if claim.status not in _COUNTED else ():
         if evidence.doc_id in examiner.documents:
-            spans = examiner.text_of(evidence.doc_id).spans(evidence.quote)
-            if evidence.span not in spans:
+            spans = list(examiner.text_of(evidence.doc_id).spans(evidence.quote))
+            if spans and evidence.span not in spans:
                 yield ArtefactFault(place, f"K2: its quote does not stand at {list(evidence.span)}")
 
 

@@ -55,6 +55,11 @@ _CONTRACTIONS = (
     (re.compile(r"\b(it|that|there|what|he|she|who|here)'s\b", re.IGNORECASE), r"\1 is"),
     (re.compile(r"(?<=\w)'s\b|(?<=s)'(?=\s)", re.IGNORECASE), ""),
 )
+_SIGNS = {"<=": "<=", "=<": "<=", "\u2264": "<=", ">=": ">=", "\u2265": ">=", "~": "~", "\u2248": "~"} | {
+    sign: sign for sign in ("<", ">", "=", "==", "!=", "\u2260", "\u00b1", "?", "(?)")
+}
+"""Signs that say something about what stands behind them."""
+_COMPARED = re.compile(r"(?<![-=<>])([<>!=]=|=<|[<>=~\u2264\u2265\u2248\u2260\u00b1])(?=\s*[-+$\u20ac\u00a3]?\.?\d)")
 _MARKS = "\"'`"
 _OPENING = _MARKS + "([{<"
 _CLOSING = _MARKS + ".,;:!?)]}>…"
@@ -63,6 +68,8 @@ _EMPHASIZED = re.compile(r"([(\"']*)(\*\*|\*|_)([^*_\s]+)\2([.,;:!?)\"']*)")
 _PLAIN_WORD = re.compile(r"[^\W\d_]+(?:[-'][^\W\d_]+)*")
 _NUMBER_AND_UNIT = re.compile(r"([-+]?)([$€£¥]?)([-+]?)(\d[\d.,'_]*(?:[eE][-+]?\d{1,3})?)([^\W\d_]{1,4}|%|)")
 _NUMBER_HYPHEN = re.compile(r"(\d[\d.,]*)-([^\W\d_]+)")
+_MONEY = {"k": 3, "K": 3, "m": 6, "M": 6, "mn": 6, "b": 9, "B": 9, "bn": 9, "tn": 12}
+"""Powers of ten behind a sum of money."""
 _CURRENCIES = frozenset(["$", "US$", "€", "£", "¥", "USD", "EUR", "GBP", "JPY"])
 _MONTHS = {
     name: number
@@ -84,14 +91,14 @@ class Item(NamedTuple):
     """One word, identifier, number, date or mark of a sentence. Two items are equal by kind and key."""
 
     kind: str
-    """`word`, `identifier`, `number`, `date`, or `mark` for a comma, a parenthesis and the like."""
+    """`word`, `identifier`, `number`, `date`, `sign` (less than, a question), or `mark` for a comma and the like."""
     key: Key
     written: str
 
     @property
     def turns(self) -> bool:
         """Return whether it turns, bounds or hedges what is said."""
-        return self.kind == "word" and (self.key in TURNING or self.written.lower() in TURNING)
+        return self.kind == "sign" or (self.kind == "word" and (self.key in TURNING or self.written.lower() in TURNING))
 
     @property
     def is_light(self) -> bool:
@@ -127,8 +134,19 @@ def is_english(items: list[Item]) -> bool:
 
 def _tokens(sentence: str) -> list[Item]:
     found: list[Item] = []
-    for chunk in sentence.split():
-        _read_chunk(chunk, found)
+    if _COMPARED.search(sentence):
+        sentence = _COMPARED.sub(r" \1 ", sentence)
+    chunks = sentence.split()
+    for number, chunk in enumerate(chunks):
+        after = chunks[number + 1] if number + 1 < len(chunks) else ""
+        if chunk in _SIGNS:
+            found.append(Item("sign", _SIGNS[chunk], chunk))
+        elif chunk == "-" and after[:1].isdigit() and not (number and chunks[number - 1][-1:].isdigit()):
+            found.append(Item("sign", chunk, chunk))
+        elif chunk == "A" and found:
+            found.append(Item("identifier", chunk, chunk))
+        else:
+            _read_chunk(chunk, found)
     return found
 
 
@@ -149,7 +167,7 @@ def _read_chunk(chunk: str, found: list[Item]) -> None:
         core, closing = core[:-1], core[-1] + closing
     if core:
         found.extend(_read_core(core) if core.strip("-") else [Item("mark", "-", core)])
-    found.extend(Item("mark", mark, mark) for mark in closing if mark in ",;:)]}?")
+    found.extend(Item("sign" if mark == "?" else "mark", mark, mark) for mark in closing if mark in ",;:)]}?")
 
 
 def _is_open(core: str) -> bool:
@@ -175,6 +193,10 @@ def _read_core(core: str) -> list[Item]:
         return [Item("number", number, match[1]), _word(match[2])]
     if (match := _NUMBER_AND_UNIT.fullmatch(core)) is not None and (number := read_number(match[4])) is not None:
         sign = -1 if "-" in match[1] + match[3] else 1
+        if match[2] and (power := _MONEY.get(match[5])) is not None:
+            size = Decimal(10) ** power
+            number = replace(number, value=number.value * size * sign, step=number.step * size, is_scaled=True)
+            return [Item("number", replace(number, unit=UNITS[match[2]][0]), core)]
         unit, factor = UNITS.get(match[5] or match[2], ("", Decimal(1)))
         if unit or not match[5]:
             number = replace(number, value=number.value * sign, unit=unit, factor=factor)

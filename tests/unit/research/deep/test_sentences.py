@@ -55,14 +55,16 @@ def test_sentences_are_whole(quote: str, sentences: list[str]) -> None:
     assert all(TEXT[sentence.start : sentence.end] == sentence.text for sentence in found)
 
 
-@pytest.mark.parametrize("quote", ["closing", "Really", "opening", "deeper"])
-def test_items_know_what_leads_to_them(quote: str) -> None:
-    """The sentence that ends in a colon governs the items below it, and their paragraphs and items."""
+@pytest.mark.parametrize(
+    ("quote", "own"), [("closing", ()), ("Really", ()), ("opening", ()), ("deeper", ("- opening",))]
+)
+def test_items_know_what_leads_to_them(quote: str, own: tuple[str, ...]) -> None:
+    """The sentence that ends in a colon governs the items below it, and their paragraphs; an item governs its items."""
     at = TEXT.index(quote)
 
     (found,) = sentences_at(TEXT, at, at + 4)
 
-    assert found.lead_ins == ("The following is wrong:",)
+    assert found.lead_ins == ("The following is wrong:", *own)
 
 
 @pytest.mark.parametrize("quote", ["Juba", "restarts"])
