@@ -251,7 +251,8 @@ def _synonyms() -> dict[str, str]:
         if row[0] == "phrase":
             continue
         for form in zip(*(_forms(word, row[0]) for word in row[1:]), strict=False):
-            first = next((found[word] for word in form if word in found), found.get(_singular(form[0]), form[0]))
+            known = [found[word] for word in form if word in found]
+            first: str = known[0] if known else found.get(_singular(form[0])) or form[0]
             for word in form:
                 found.setdefault(word, first)
     return found
