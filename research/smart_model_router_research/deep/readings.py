@@ -231,7 +231,7 @@ def _named(parts: list[Part], context: tuple[str, ...]) -> Iterator[list[Part]]:
     names = _names(context)
     if not names or not parts or parts[0].first not in ("this", "the"):
         return
-    determiner, behind = parts[0].items[0], list(parts[0].items[1:])
+    determiner, *behind = list(parts[0].items)
     noun = behind[0].written.lower() if behind else ""
     rest = parts[1:]
     for name in names:
