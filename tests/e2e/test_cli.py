@@ -66,6 +66,8 @@ FAILING: dict[str, tuple[str, ...]] = {
     "config show": NO_CONFIG,
     "config schema": (),
     "import litellm": ("nowhere.yaml",),
+    "research check": ("nowhere.jsonl",),
+    "research verify": (".",),
     "workflow check": ("nowhere.yaml",),
     "workflow expand": ("nowhere.yaml",),
     "workflow graph": ("nowhere.yaml",),
