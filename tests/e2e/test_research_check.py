@@ -56,7 +56,7 @@ def test_rows_of_other_tools_are_read_sentence_by_sentence(written: Smr) -> None
 
 
 def test_lines_that_say_nothing_are_named_and_a_file_without_any_is_refused(smr: Smr) -> None:
-    """What is missing is told with its line; the rest is checked."""
+    """A line without a statement or a source is named with what is missing; the rest is checked."""
     bad = smr.folder / "bad.jsonl"
     bad.write_text('[1]\n{"statement": "It is.", "source": 3}\n{"statement": "It is.", "source": "It is."}\n', "utf-8")
     done = smr("research", "check", "bad.jsonl")

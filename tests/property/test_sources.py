@@ -93,7 +93,7 @@ def test_markup_is_stable(page: str) -> None:
 @given(raw=st.binary(max_size=200) | PAGE_TEXTS.map(lambda text: text.encode("utf-8", "replace")), kind=TEXTS, url=URLS)
 @example(raw=b"<p>x", kind="text/html; charset=utf-7", url="")
 def test_any_bytes_become_a_document_or_a_reason(raw: bytes, kind: str, url: str) -> None:
-    """What is read keeps its hash, a tier and a reason; what is not says why."""
+    """A document that is read has its hash, a tier and a reason; any other has the reason why not."""
     context = ReadingContext(as_of=AS_OF)
     for reading in (
         *(read_response(raw, url, {"content-type": each}, context) for each in ("text/html", "text/markdown", kind)),

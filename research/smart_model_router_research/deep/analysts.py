@@ -48,11 +48,6 @@ class AnalystFindings:
     claims: tuple[ResearchClaim, ...] = ()
     analyst: str = "ai"
 
-    @property
-    def is_found(self) -> bool:
-        """There is an answer."""
-        return bool(self.claims)
-
 
 @dataclass
 class ClaimDrafter:

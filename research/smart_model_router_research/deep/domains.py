@@ -54,7 +54,7 @@ def registrable_domain(host: str) -> str:
     """
     if not host or is_address(host):
         return host
-    suffixes = _suffixes()
+    suffixes = known_suffixes()
     if suffixes is None:
         return ".".join(host.split(".")[-2:])
     return suffixes.privatesuffix(host) or host
@@ -62,13 +62,13 @@ def registrable_domain(host: str) -> str:
 
 def public_suffix(host: str) -> str:
     """Return the part of a host under which hosts are registered, by Mozilla's list; without it, the last label."""
-    suffixes = _suffixes()
+    suffixes = known_suffixes()
     found = suffixes.publicsuffix(host) if suffixes is not None and host and not is_address(host) else None
     return found or host.rpartition(".")[2]
 
 
 @cache
-def _suffixes() -> PublicSuffixList | None:
+def known_suffixes() -> PublicSuffixList | None:
     """Return the list that the package brings; it is 40 ms to read. None without the package."""
     try:
         from publicsuffixlist import PublicSuffixList  # noqa: PLC0415 - an extra, and only addresses pay

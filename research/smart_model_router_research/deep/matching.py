@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import lru_cache
 from importlib.resources import files
 from typing import NamedTuple
@@ -62,8 +62,3 @@ def alternatives(stem: str) -> frozenset[str]:
 def any_in(stems: Iterable[str], bag: frozenset[str]) -> bool:
     """Return whether one of the stems is in a bag."""
     return any(stem in bag for stem in stems)
-
-
-def missing_from(stems: Iterable[str], bag: frozenset[str]) -> Iterator[str]:
-    """Yield the stems that no alternative of is in a bag."""
-    return (stem for stem in stems if not any_in(alternatives(stem), bag))

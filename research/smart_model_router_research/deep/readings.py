@@ -74,9 +74,7 @@ def readings_of(sentence: Sentence, header: list[str] | None, context: tuple[str
     above = parts_of(read_items(fold(" > ".join(context))))
     lead_ins = [parts_of(read_items(fold(without_markup(without_marks(lead_in))))) for lead_in in sentence.lead_ins]
     led = [Part(part.items, part.in_parentheses) for lead_in in lead_ins for part in lead_in]
-    is_turned = any(is_turning(heading) for heading in context) or any(
-        _turns(item) for part in led for item in part.items
-    )
+    is_turned = any(map(is_turning, context)) or any(map(is_turned_by, sentence.lead_ins))
     if sentence.is_row:
         for text in row_readings(sentence, header):
             row = parts_of(read_items(text), whole=True)
@@ -128,15 +126,11 @@ def header_above(document: str, row: Sentence) -> list[str] | None:
         rows.append(line)
     if len(rows) < 2 or not re.fullmatch(r"[\s|:+-]+", rows[-2]):
         return None
-    below = (
-        document[row.end : row.end + MAX_CHARACTERS * 10].lstrip("\n").split("\n") if row.end < len(document) else []
-    )
-    others = [*rows[:-2], *takewhile(lambda line: "|" in line, below)]
+    below = takewhile(lambda line: "|" in line, document[row.end + 1 : row.end + MAX_CHARACTERS * 10].split("\n"))
     first = cells_of(row.text)[0]
-    cells = [cells_of(line) for line in others]
-    if any(each[0] == first for each in cells) or any(
-        len(each) > 1 and not any(each[1:]) for each in cells[: len(rows) - 2]
-    ):
+    before = [cells_of(line) for line in rows[:-2]]
+    divides = any(len(cells) > 1 and not any(cells[1:]) for cells in before)
+    if divides or any(cells[0] == first for cells in (*before, *map(cells_of, below))):
         return None
     return cells_of(rows[-1])
 

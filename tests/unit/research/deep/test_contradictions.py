@@ -34,7 +34,7 @@ def test_both_sides_of_an_unresolved_contradiction_are_contradicted() -> None:
 
 
 def test_an_older_value_is_superseded_and_a_worse_source_contradicted() -> None:
-    """What counts stays supported."""
+    """The claim that counts stays supported."""
     assert fates(said("new", "2 km", as_of="2025"), said("old", "1 km", as_of="2015")) == {
         "new": "supported",
         "old": "superseded",
@@ -61,7 +61,7 @@ def test_values_that_agree_with_a_third_still_contradict_each_other() -> None:
 
 
 def test_only_supported_statements_contradict() -> None:
-    """What no source supports, and what was computed, is no side of a contradiction."""
+    """Unsupported claims and inferences are no side of a contradiction."""
     for rest in ({"status": ClaimStatus.PARTIAL}, {"kind": ClaimKind.INFERENCE}, {"attribute": ""}):
         assert find_contradictions([said("x", "1 km"), said("y", "2 km", **rest)]) == ()
 

@@ -142,7 +142,7 @@ def test_an_aside_that_turns_or_bounds_is_not_left_out(source: str, text: str) -
     ],
 )
 def test_a_sentence_is_not_cut_where_it_goes_on(source: str, text: str) -> None:
-    """What stands before an abbreviation, a name with "!", an ellipsis or a line with pipes is part of the sentence."""
+    """Words before an abbreviation, a name with "!", an ellipsis or a line with pipes are part of the sentence."""
     assert not accepted(text, source)
 
 

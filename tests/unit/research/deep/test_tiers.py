@@ -149,13 +149,13 @@ def test_the_registrable_domain_is_what_somebody_registered(host: str, domain: s
 def test_without_the_list_sites_are_joined_and_never_split(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the extra two hosts of one site are still one source, and country suffixes vouch for nothing."""
     monkeypatch.setitem(sys.modules, "publicsuffixlist", None)
-    domains._suffixes.cache_clear()
+    domains.known_suffixes.cache_clear()
     try:
         assert registrable_domain("a.example.org") == registrable_domain("b.example.org")
         assert tier_of_source(at("https://www.service.gov.uk/"), NONE).tier is B
         assert tier_of_source(at("https://www.nasa.gov/"), NONE).tier is A
     finally:
-        domains._suffixes.cache_clear()
+        domains.known_suffixes.cache_clear()
 
 
 @pytest.mark.parametrize(
