@@ -22,6 +22,8 @@ MAX_QUOTE_CHARACTERS = 4_000
 MAX_OCCURRENCES = 20
 """A quote that stands in a document more often is looked at so many times."""
 _ASIDE = re.compile(r",\s+(?:who|which|whose|whom|where)\b", re.IGNORECASE)
+_QUOTES = re.compile(r'"[^"\s]+(?:\s+[^"\s]+){2,}')
+"""Three words and more in quotation marks: the claim says that it quotes."""
 _DENIED = re.compile(
     r"\s+(?:this|that|these|it|they|which|both)\b[^.!?\n]{0,60}\b(?:wrong|false|incorrect|untrue|not true|not so|"
     r"myths?|retracted|withdrawn|disproved|debunked|refuted|a lie|nonsense|outdated|no longer (?:true|so|the case))\b",
@@ -94,7 +96,7 @@ def _check_at(span: tuple[int, int], claim: list[tuple[str, list[Item]]], source
             for number, said in enumerate(window)
             if _says(said, items, document, source.path_at(said.start, context))
             and _commas(sentence) <= _commas(said.text)
-            and ('"' in sentence or not is_quoted(said, document))
+            and (_QUOTES.search(sentence) or not is_quoted(said, document))
         }
         if before is not None and found and items[0].key in _POINTING and not {n + 1 for n in before} & found:
             reasons.append(f"K4: {items[0].written!r} is about something else in the source")
@@ -133,7 +135,7 @@ def _why_not(sentence: str, items: list[Item], window: list[Sentence], document:
     rows = (text for w in window if w.is_row for text in row_readings(w, header_above(document, w)))
     texts = [*(text for w in window for text in (w.text, *w.lead_ins)), *rows, *headings]
     known = [item for text in texts for item in read_items(fold(text))]
-    if '"' not in sentence and any(is_quoted(w, document) for w in window):
+    if not _QUOTES.search(sentence) and any(is_quoted(w, document) for w in window):
         return "K4: the source only quotes it"
     if missing := unvouched(items, known):
         kind = "K5" if all(item.kind in ("number", "date") for item in items if item.written in missing) else "K3"

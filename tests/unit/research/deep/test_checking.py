@@ -220,6 +220,7 @@ def test_what_only_adds_may_go(source: str, claim: str) -> None:
         ("The fund holds $1.5 billion.", "The fund holds $2 billion."),
         ('"The server is safe." It was said by no one.', "The server is safe."),
         ('"The server is safe. It is fast," he said.', "It is fast."),
+        ('"The server is safe."', 'The "server" is safe.'),
         ("He said:\n\n- The server is safe.", "The server is safe."),
         ("The server is safe (disputed).", "The server is safe."),
         ("The server is safe, which is a myth.", "The server is safe."),
