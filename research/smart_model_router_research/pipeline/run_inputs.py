@@ -1,0 +1,175 @@
+"""The inputs of a run of research. They are fixed when it is created: nothing that changes later changes the run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from typing import Any
+
+from smart_model_router_research.deep.claims import SourceTier
+from smart_model_router_research.deep.metrics import MetricsConfig
+from smart_model_router_research.deep.quality import AuditConfig
+from smart_model_router_research.deep.records import encode
+from smart_model_router_research.deep.rounds import MAX_ROUNDS, RoundsConfig
+from smart_model_router_research.deep.tiers import SourcePolicy
+from smart_model_router_scoring.confidence import DEFAULT_WEIGHTS
+from smart_model_router_scoring.confidence.gates import FLOORS, MIN_RECENT_SOURCES
+from smart_model_router_scoring.options import ConfigError, check_choice, check_count, check_number
+
+MAX_TOPIC = 20_000
+"""Characters of a topic, and of a goal."""
+DELIVER = ("auto", "always")
+EGRESS = ("public", "local_only")
+ON_CONTRADICTION = ("continue", "halt")
+BACKENDS = ("corpus",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResearchBudget:
+    """The most that a run may use. Of each a share, `reserve` (0 to 0.5), is kept for the end: a report can be written.
+
+    `searches` are questions put to sources, `fetches` documents that are read; what was asked or read before is free.
+    """
+
+    seconds: float = 900.0
+    searches: int = 60
+    fetches: int = 120
+    tokens: int = 400_000
+    usd: float = 2.0
+    model_calls: int = 120
+    reserve: float = 0.15
+
+    def __post_init__(self) -> None:
+        check_number("budget.seconds", self.seconds, 0.001, 604_800)
+        check_number("budget.usd", self.usd, 0, 1_000_000)
+        check_number("budget.reserve", self.reserve, 0, 0.5)
+        for name in ("searches", "fetches", "tokens", "model_calls"):
+            check_count(f"budget.{name}", getattr(self, name), 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnalystRole:
+    """An analyst: its name, and what it looks for. `lens` is `evidence` or `quantities`, or all for `any`."""
+
+    name: str
+    lens: str = "any"
+
+    def __post_init__(self) -> None:
+        check_choice("analysts.lens", self.lens, LENSES)
+
+
+LENSES = ("evidence", "quantities", "any")
+ANALYSTS = (AnalystRole(name="ai", lens="evidence"), AnalystRole(name="swe", lens="quantities"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunInputs:
+    """Everything that decides what a run finds, beside its sources. Raises ConfigError, which names the input.
+
+    `topic` is a question or several; `goal` says what it is for. `as_of` is the day that ages are counted to, ISO 8601.
+    `corpora` are folders, or files of an index. The others are those of `RoundsConfig`, `AuditConfig`, `MetricsConfig`,
+    `SourcePolicy` and `ResearchBudget`, under the founding names.
+    """
+
+    topic: str
+    as_of: str
+    goal: str = ""
+    domain: str = "default"
+    language: str = ""
+    corpora: tuple[str, ...] = ()
+    backends: tuple[str, ...] = BACKENDS
+    seed_urls: tuple[str, ...] = ()
+    analysts: tuple[AnalystRole, ...] = ANALYSTS
+    stop_policy: str = "two_tier"
+    min_ci: float = 0.80
+    max_rounds: int = MAX_ROUNDS
+    min_recent_sources: int = MIN_RECENT_SOURCES
+    recency_window_days: int | None = None
+    recency_mode: str = "decay"
+    recency_windows: Mapping[str, int] = field(default_factory=dict)
+    floor_thresholds: Mapping[str, float] = field(default_factory=lambda: dict(FLOORS))
+    tier_thresholds: tuple[float, ...] = (0.90, 0.75, 0.50)
+    tiebreaker_weights: Mapping[str, float] = field(default_factory=lambda: dict(DEFAULT_WEIGHTS))
+    aggregation: str = "arithmetic"
+    patience: int | None = None
+    on_contradiction: str | None = None
+    deliver: str = "auto"
+    egress: str = "public"
+    allow: tuple[str, ...] = ()
+    block: tuple[str, ...] = ()
+    tiers: Mapping[str, SourceTier] = field(default_factory=dict)
+    budget: ResearchBudget = field(default_factory=ResearchBudget)
+
+    def __post_init__(self) -> None:
+        for name in ("topic", "goal"):
+            _check_text(name, getattr(self, name), MAX_TOPIC)
+        if not any(character.isalnum() for character in self.topic):
+            raise ConfigError("topic", self.topic, "a question or a subject, with a letter or a digit,")
+        _check_text("domain", self.domain, 100)
+        check_choice("deliver", self.deliver, DELIVER)
+        check_choice("egress", self.egress, EGRESS)
+        if self.on_contradiction is not None:
+            check_choice("on_contradiction", self.on_contradiction, ON_CONTRADICTION)
+        if not self.analysts:
+            raise ConfigError("analysts", [], "at least one analyst")
+        self.moment()
+        self.audit_config()
+        self.rounds_config()
+        self.policy()
+
+    def moment(self) -> datetime:
+        """Return the end of the day that ages are counted to."""
+        try:
+            day = date.fromisoformat(self.as_of)
+        except (TypeError, ValueError):
+            raise ConfigError("as_of", self.as_of, "a day, such as 2026-03-31") from None
+        return datetime(day.year, day.month, day.day, tzinfo=UTC)
+
+    def audit_config(self) -> AuditConfig:
+        """Return the settings of audits."""
+        metrics = MetricsConfig(
+            as_of=self.moment(),
+            domain=self.domain,
+            window_days=self.recency_window_days,
+            recency_mode=self.recency_mode,
+            windows=self.recency_windows or None,
+            weights=self.tiebreaker_weights,
+            aggregation=self.aggregation,
+        )
+        return AuditConfig(
+            metrics=metrics,
+            policy=self.stop_policy,
+            min_ci=self.min_ci,
+            min_recent_sources=self.min_recent_sources,
+            floors=self.floor_thresholds,
+        )
+
+    def rounds_config(self) -> RoundsConfig:
+        """Return the limits of rounds."""
+        halts = None if self.on_contradiction is None else self.on_contradiction == "halt"
+        return RoundsConfig(
+            policy=self.stop_policy,
+            max_rounds=self.max_rounds,
+            min_ci=self.min_ci,
+            patience=self.patience,
+            halts_on_contradiction=halts,
+        )
+
+    def policy(self) -> SourcePolicy:
+        """Return the operator's word on sources."""
+        return SourcePolicy(allow=self.allow, block=self.block, tiers=self.tiers)
+
+    def as_inputs(self) -> dict[str, Any]:
+        """Return the inputs of the workflow, as JSON."""
+        found: dict[str, Any] = encode(self)
+        return found
+
+
+def _check_text(name: str, value: object, most: int) -> None:
+    if not isinstance(value, str) or len(value) > most:
+        raise ConfigError(
+            name,
+            value if not isinstance(value, str) else f"{len(value)} characters",
+            f"at most {most} characters of text",
+        )
