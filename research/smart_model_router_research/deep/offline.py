@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Protocol
 
 from smart_model_router_research.deep.analysts import ClaimDrafter, analyse, answers_of, standing
 from smart_model_router_research.deep.claims import ResearchClaim, SubQuestion
@@ -59,7 +61,7 @@ class OfflineAnswer:
 async def answer_offline(topic: str, corpora: Sequence[CorpusSearch]) -> OfflineAnswer:
     """Return what corpora say to a topic. Raises ValueError for a blank topic, IndexNotReady without an index."""
     questions = plan_questions(topic)
-    session = _Session(corpora)
+    session = OfflineSession(corpora)
     answers: dict[str, tuple[str, ...]] = {}
     for question in questions:
         session.question = question
@@ -71,12 +73,33 @@ async def answer_offline(topic: str, corpora: Sequence[CorpusSearch]) -> Offline
     return OfflineAnswer(tuple(questions), tuple(session.claims), answers, documents)
 
 
-class _Session:
-    """The claims and documents of one topic."""
+class DocumentSearch(Protocol):
+    """A source of documents: a corpus, or the record of what one gave."""
 
-    def __init__(self, corpora: Sequence[CorpusSearch]) -> None:
+    async def search(self, text: str, most: int = HITS) -> list[ReadDocument]:
+        """Return the documents of the best passages for a text, best first."""
+        ...
+
+    async def topics(self) -> frozenset[str]:
+        """Return names, in lower case, that all documents are about."""
+        ...
+
+
+class OfflineSession:
+    """The claims and documents of one topic.
+
+    `extra` are further texts to search for, by the id of the question that they are for.
+    """
+
+    def __init__(
+        self,
+        corpora: Sequence[DocumentSearch],
+        drafter: ClaimDrafter | None = None,
+        extra: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    ) -> None:
         self._corpora = corpora
-        self._drafter = ClaimDrafter()
+        self._drafter = drafter or ClaimDrafter()
+        self._extra = extra
         self.claims: list[ResearchClaim] = []
         self.documents: dict[str, StoredDocument] = {}
         self.question = SubQuestion(id="", text="")
@@ -110,9 +133,11 @@ class _Session:
 
     async def _direct(self, pattern: QuestionPattern) -> list[ResearchClaim]:
         read = await self._read(pattern.text)
-        for entity in pattern.entities[:2]:
+        further = [(entity, TITLE_HITS) for entity in pattern.entities[:2]]
+        further += [(text, HITS) for text in self._extra.get(self.question.id, ())]
+        for text, most in further:
             known = {one.stored.id for one in read}
-            read += [one for one in await self._read(entity, TITLE_HITS) if one.stored.id not in known]
+            read += [one for one in await self._read(text, most) if one.stored.id not in known]
         topics = frozenset[str]().union(*[await corpus.topics() for corpus in self._corpora])
         return self._kept(analyse(self.question, pattern, read, self._drafter, topics).claims)
 
