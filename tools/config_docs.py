@@ -68,6 +68,8 @@ def _default(field: Field[Any], hint: Hint) -> str:
         return "its defaults"
     if field.default is MISSING or field.default in (None, "", ()):
         return "-"
+    if isinstance(field.default, tuple):
+        return ", ".join(map(str, field.default))
     if hint.base is bool:
         return str(field.default).lower()
     if hint.unit == "ratio":

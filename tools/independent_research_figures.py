@@ -26,7 +26,6 @@ TIER_WEIGHTS = {"A": Fraction(1), "B": Fraction(6, 10), "C": Fraction(0)}
 QUESTION_WEIGHTS = {1: 3, 2: 2, 3: 1}
 UNKNOWN_RECENCY = Fraction(1, 4)
 NEUTRAL_AGREEMENT = Fraction(1, 2)
-HIGH = Fraction(3, 4)
 LEVELS = ("full", "moderate", "low", "insufficient")
 DELIVERIES = ("full", "moderate", "low", "withheld")
 SHOWN = ("supported", "contradicted")
@@ -247,8 +246,13 @@ def audit(graph: Json, number: int, readings: Readings) -> Json:
 def floors_of(inputs: Json) -> dict[str, Fraction]:
     """Return the least value of each metric, and of the count of recent sources, that passes the gate."""
     matrix = inputs["policy"] == "matrix"
-    floors = {name: HIGH if matrix else Fraction(repr(inputs["floors"].get(name, 0))) for name in METRICS}
+    floors = {name: high_of(inputs) if matrix else Fraction(repr(inputs["floors"].get(name, 0))) for name in METRICS}
     return {**floors, "recent_source_count": Fraction(inputs["min_recent_sources"])}
+
+
+def high_of(inputs: Json) -> Fraction:
+    """Return the least score that is called High: the second of three."""
+    return Fraction(repr(inputs["tier_thresholds"][1]))
 
 
 def gate(found: Json, inputs: Json, earlier: Sequence[Json]) -> bool:
@@ -278,8 +282,8 @@ def quality(graph: Json, manifest: Json, audits: Sequence[Json]) -> Json:
         "target_ci": target,
         "selected_round": delivered["round"],
         "rounds_completed": len(audits),
-        "failing_metrics": sorted(name for name in METRICS if delivered[name] < HIGH),
-        "passing_metrics": sorted(name for name in METRICS if delivered[name] >= HIGH),
+        "failing_metrics": sorted(name for name in METRICS if delivered[name] < high_of(inputs)),
+        "passing_metrics": sorted(name for name in METRICS if delivered[name] >= high_of(inputs)),
         "floor_violations": delivered["floor_violations"],
         "policy": inputs["policy"],
         "as_of": settings["as_of"],

@@ -9,6 +9,8 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from smart_model_router.domain.hosts import ascii_host
+
 if TYPE_CHECKING:
     from publicsuffixlist import PublicSuffixList
 
@@ -19,15 +21,6 @@ def host_of(url: str) -> str:
         return ascii_host(urlsplit(unicodedata.normalize("NFKC", url.strip())).hostname or "")
     except ValueError:
         return ""
-
-
-def ascii_host(host: str) -> str:
-    """Return a host in lower case and ASCII; one that is none in IDNA stays as it is."""
-    lowered = host.strip().strip(".").lower()
-    try:
-        return lowered if lowered.isascii() else lowered.encode("idna").decode("ascii")
-    except UnicodeError:
-        return lowered
 
 
 def is_address(host: str) -> bool:

@@ -18,7 +18,12 @@ from smart_model_router_scoring.confidence import (
     quality_metadata,
     sensitivity,
 )
-from smart_model_router_scoring.confidence.gates import FLOORS, MIN_RECENT_SOURCES
+from smart_model_router_scoring.confidence.gates import (
+    FLOORS,
+    MIN_RECENT_SOURCES,
+    TIER_THRESHOLDS,
+    check_tier_thresholds,
+)
 from smart_model_router_scoring.options import check_choice, check_count, check_number
 
 SENSITIVITY = 0.05
@@ -30,7 +35,8 @@ class AuditConfig:
     """The settings of audits: those of the metrics and those of the gate. Raises ConfigError.
 
     `policy` is `two_tier` or `matrix`. The latter has its own bounds: `min_ci` (0..1) is then only the target that is
-    named, and `floors` count for nothing.
+    named, and `floors` count for nothing. `tier_thresholds` are the least scores of the tiers Elite, High and Medium:
+    `matrix` asks for High of each metric, and metrics below it are named as failing.
     """
 
     metrics: MetricsConfig
@@ -38,11 +44,13 @@ class AuditConfig:
     min_ci: float = 0.80
     min_recent_sources: int = MIN_RECENT_SOURCES
     floors: Mapping[str, float] = field(default_factory=lambda: dict(FLOORS))
+    tier_thresholds: tuple[float, ...] = TIER_THRESHOLDS
 
     def __post_init__(self) -> None:
         check_choice("policy", self.policy, STOP_POLICIES)
         check_number("min_ci", self.min_ci, 0, 1)
         check_count("min_recent_sources", self.min_recent_sources, 0)
+        check_tier_thresholds("tier_thresholds", self.tier_thresholds)
         self.gate()
         ordered = {name: float(self.floors[name]) for name in (*FLOORS, *sorted(self.floors)) if name in self.floors}
         object.__setattr__(self, "floors", ordered)
@@ -50,14 +58,22 @@ class AuditConfig:
     def gate(self) -> TwoTier | Matrix:
         """Return the gate."""
         if self.policy == "matrix":
-            return Matrix(min_recent_sources=self.min_recent_sources)
+            return Matrix(
+                high=self.high, min_recent_sources=self.min_recent_sources, tier_thresholds=self.tier_thresholds
+            )
         return TwoTier(
             floors=self.floors,
             min_recent_sources=self.min_recent_sources,
             target_ci=self.min_ci,
             weights=self.weights,
             method=self.metrics.aggregation,
+            tier_thresholds=self.tier_thresholds,
         )
+
+    @property
+    def high(self) -> float:
+        """The least score that is High."""
+        return self.tier_thresholds[1]
 
     @property
     def weights(self) -> Mapping[str, float]:
@@ -111,6 +127,7 @@ def quality_of(audits: Sequence[Mapping[str, Any]], config: AuditConfig, stop_re
             selected_round=best["round"],
             rounds_completed=len(audits),
             target_ci=config.min_ci,
+            high=config.high,
         ),
         "floor_violations": best["floor_violations"],
         "policy": config.policy,

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any
 
 from smart_model_router_scoring.confidence import as_flag, as_number, confidence_level, regression
+from smart_model_router_scoring.confidence.gates import MATRIX_PATIENCE, PATIENCE
 from smart_model_router_scoring.options import check_choice, check_count, check_number
 
 MAX_ROUNDS = 4
 STOP_POLICIES = ("two_tier", "matrix")
-_PATIENCE = {"two_tier": 2, "matrix": 1}
+PATIENCE_OF: Mapping[str, int] = MappingProxyType({"two_tier": PATIENCE, "matrix": MATRIX_PATIENCE})
+"""The falls in a row that end the rounds, by policy. Read-only."""
 _ROUNDING = 1e-12
 
 
@@ -146,7 +149,7 @@ def _stopped(history: Sequence[Mapping[str, Any]], config: RoundsConfig, halt: s
         return _stop("passed")
     if len(history) >= config.max_rounds:
         return _stop("max_rounds")
-    patience = config.patience or _PATIENCE[config.policy]
+    patience = config.patience or PATIENCE_OF[config.policy]
     if regression([found.get("ci_score") for found in history], patience=patience).stop:
         return _stop("regression")
     halts = config.policy == "matrix" if config.halts_on_contradiction is None else config.halts_on_contradiction

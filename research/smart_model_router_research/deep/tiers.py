@@ -7,13 +7,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from smart_model_router.domain.hosts import as_domain
 from smart_model_router_research.deep.claims import SourceTier
-from smart_model_router_research.deep.domains import ascii_host, host_of, is_address, parents_of, public_suffix
+from smart_model_router_research.deep.domains import host_of, is_address, parents_of, public_suffix
 from smart_model_router_research.deep.sources import StoredDocument
 from smart_model_router_scoring.options import ConfigError
-
-_LABEL = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
-_DOMAIN = re.compile(rf"(?=.{{1,253}}\Z){_LABEL}(?:\.{_LABEL})*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,8 +178,8 @@ DOMAINS: Mapping[str, tuple[SourceTier, str]] = MappingProxyType(
 
 
 def _domain(key: str, value: object) -> str:
-    host = ascii_host(value) if isinstance(value, str) else ""
-    if not _DOMAIN.fullmatch(host):
+    host = as_domain(value) if isinstance(value, str) else None
+    if host is None:
         raise ConfigError(key, value, "a domain, such as example.org, without a scheme or a path,")
     return host
 

@@ -14,7 +14,7 @@ from smart_model_router_research.deep.records import encode
 from smart_model_router_research.deep.rounds import MAX_ROUNDS, RoundsConfig
 from smart_model_router_research.deep.tiers import SourcePolicy
 from smart_model_router_scoring.confidence import DEFAULT_WEIGHTS
-from smart_model_router_scoring.confidence.gates import FLOORS, MIN_RECENT_SOURCES
+from smart_model_router_scoring.confidence.gates import FLOORS, MIN_RECENT_SOURCES, TIER_THRESHOLDS
 from smart_model_router_scoring.options import ConfigError, check_choice, check_count, check_number
 
 MAX_TOPIC = 20_000
@@ -89,7 +89,7 @@ class RunInputs:
     recency_mode: str = "decay"
     recency_windows: Mapping[str, int] = field(default_factory=dict)
     floor_thresholds: Mapping[str, float] = field(default_factory=lambda: dict(FLOORS))
-    tier_thresholds: tuple[float, ...] = (0.90, 0.75, 0.50)
+    tier_thresholds: tuple[float, ...] = TIER_THRESHOLDS
     tiebreaker_weights: Mapping[str, float] = field(default_factory=lambda: dict(DEFAULT_WEIGHTS))
     aggregation: str = "arithmetic"
     patience: int | None = None
@@ -143,6 +143,7 @@ class RunInputs:
             min_ci=self.min_ci,
             min_recent_sources=self.min_recent_sources,
             floors=self.floor_thresholds,
+            tier_thresholds=self.tier_thresholds,
         )
 
     def rounds_config(self) -> RoundsConfig:

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
+from smart_model_router.config.research_sections import DeepResearchConfig, EvaluationConfig, ResearchConfig
 from smart_model_router.config.retired import ConfigurationWarning
 from smart_model_router.config.rules import DEFAULT_LADDER
 from smart_model_router.config.secret import Secret
-from smart_model_router.config.sections import (
-    DeepResearchConfig,
-    EvaluationConfig,
-    GatewayConfig,
-    GatewayKeyConfig,
-    SearchConfig,
-)
+from smart_model_router.config.sections import GatewayConfig, GatewayKeyConfig, SearchConfig
 from smart_model_router.config.tree import (
     DefaultsConfig,
     LocalConfig,
@@ -38,6 +33,7 @@ __all__ = [
     "ModelConfig",
     "PriceConfig",
     "ProviderConfig",
+    "ResearchConfig",
     "ResilienceConfig",
     "RouterConfig",
     "SearchConfig",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -32,8 +32,16 @@ def default_file(environ: Mapping[str, str]) -> Path | None:
     return next((path for path in candidates if _is_file(path)), None)
 
 
-def read_file(section: type[T], path: str | Path | None, environ: Mapping[str, str]) -> T:
-    """Read a section from a YAML file, or from that in the default places. Raises ConfigurationError."""
+def read_file(
+    section: type[T],
+    path: str | Path | None,
+    environ: Mapping[str, str],
+    place: Callable[[ConfigurationError, Document, str], ConfigurationError] | None = None,
+) -> T:
+    """Read a section from a YAML file, or from that in the default places. Raises ConfigurationError.
+
+    `place` says where in the file a fault stands, None as `placed` does.
+    """
     from smart_model_router.config.parsing import read_mapping  # noqa: PLC0415 - brings pydantic
 
     found = default_file(environ) if path is None else path
@@ -46,7 +54,7 @@ def read_file(section: type[T], path: str | Path | None, environ: Mapping[str, s
     try:
         config, gone = read_mapping(section, document.data, environ)
     except ConfigurationError as error:
-        first, *others = (placed(fault, document, str(found)) for fault in (error, *error.others))
+        first, *others = ((place or placed)(fault, document, str(found)) for fault in (error, *error.others))
         raise first.with_others(others) from None
     retired.warn(gone, document, str(found), stacklevel=4)
     return config
@@ -63,6 +71,13 @@ def placed(fault: ConfigurationError, document: Document, name: str) -> Configur
     """The fault with the line of the file called `name` on which it stands."""
     line = document.line_of(fault.key)
     place = f"{name}:{line}" if line else name
+    return ConfigurationError(fault.key, fault.value, f"{fault.expected} ({place})")
+
+
+def placed_in_columns(fault: ConfigurationError, document: Document, name: str) -> ConfigurationError:
+    """The fault with the line and the column at which it stands."""
+    found = document.place_of_key(fault.key)
+    place = f"{name}:{found[0]}:{found[1]}" if found else name
     return ConfigurationError(fault.key, fault.value, f"{fault.expected} ({place})")
 
 

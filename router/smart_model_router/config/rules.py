@@ -113,6 +113,8 @@ def _faults(config: RouterConfig) -> Iterator[ConfigurationError]:
     yield from _of_cors(config)
     yield from _of_passthrough(config)
     yield from _of_content(config.telemetry.content)
+    yield from config.evaluation.faults()
+    yield from config.research.faults()
     yield from _of_parts(config)
 
 

@@ -1,4 +1,7 @@
-"""The sections `gateway`, `telemetry`, `search`, `evaluation` and `workflows`; the others are in tree.py."""
+"""The sections `gateway`, `telemetry`, `search` and `workflows`.
+
+`evaluation` and `research` are in research_sections.py, the others in tree.py.
+"""
 
 from __future__ import annotations
 
@@ -214,28 +217,6 @@ class SearchConfig(Options):
             return self.score_calibration_scale
         tuned = (self.score_calibration_threshold, self.score_calibration_steepness) != (None, None)
         return "attainment" if tuned or self.evidence_gate else "evidence"
-
-
-@dataclass(frozen=True, kw_only=True)
-class DeepResearchConfig:
-    """Days in which a source of a domain is recent. They go over the built-in ones; a new domain is added."""
-
-    recency_windows: Mapping[str, Count] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, kw_only=True)
-class EvaluationConfig:
-    """The evaluation of answers."""
-
-    deep_research: DeepResearchConfig = field(default_factory=DeepResearchConfig)
-
-    def recency_windows(self) -> Mapping[str, int]:
-        """The days of every domain, the built-in ones included, read-only."""
-        # Imported when asked: a router that judges nothing need not load it.
-        from smart_model_router_scoring.decay import load_recency_windows  # noqa: PLC0415
-
-        windows = dict(self.deep_research.recency_windows)
-        return load_recency_windows({"evaluation": {"deep_research": {"recency_windows": windows}}})
 
 
 @dataclass(frozen=True, kw_only=True)

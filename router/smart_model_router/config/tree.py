@@ -11,14 +11,9 @@ from smart_model_router.config import aliases as patterns
 from smart_model_router.config import retired, rules
 from smart_model_router.config.files import read_file
 from smart_model_router.config.hints import FROM_KEY
+from smart_model_router.config.research_sections import EvaluationConfig, ResearchConfig
 from smart_model_router.config.secret import Secret
-from smart_model_router.config.sections import (
-    EvaluationConfig,
-    GatewayConfig,
-    SearchConfig,
-    TelemetryConfig,
-    WorkflowsConfig,
-)
+from smart_model_router.config.sections import GatewayConfig, SearchConfig, TelemetryConfig, WorkflowsConfig
 from smart_model_router.core.breaker import BreakerConfig
 from smart_model_router.core.capacity import AdaptiveConfig, ThrottleConfig
 from smart_model_router.core.checked_options import Count, Interval, Options, Seconds, Unit
@@ -274,6 +269,7 @@ class RouterConfig:
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     telemetry: TelemetryConfig = field(default_factory=TelemetryConfig)
     workflows: WorkflowsConfig = field(default_factory=WorkflowsConfig)
+    research: ResearchConfig = field(default_factory=ResearchConfig)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "models", rules.settled_models(self.models))

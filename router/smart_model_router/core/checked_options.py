@@ -98,10 +98,10 @@ def _intervals(kind: type) -> tuple[tuple[str, Interval, bool, bool], ...]:
         return _KNOWN[kind]
     found = []
     for name, hint in get_type_hints(kind, include_extras=True).items():
-        for part in (hint, *get_args(hint)):
+        optional = NoneType in get_args(hint)
+        for part in get_args(hint) if optional else (hint,):  # members of lists and mappings: pydantic checks them
             if get_origin(part) is Annotated:
                 base, *metadata = get_args(part)
-                optional = NoneType in get_args(hint)
                 found += [(name, mark, base is int, optional) for mark in metadata if isinstance(mark, Interval)]
     _KNOWN[kind] = tuple(found)
     return _KNOWN[kind]

@@ -48,11 +48,16 @@ class Document:
 
     def line_of(self, key: str) -> int | None:
         """The line of the key that an error names, or of the nearest one above it; None when there is none."""
-        best: tuple[int, int] | None = None
-        for path, (line, _) in self.places.items():
+        found = self.place_of_key(key)
+        return found[0] if found else None
+
+    def place_of_key(self, key: str) -> tuple[int, int] | None:
+        """The line and the column of the key that an error names, as `line_of`."""
+        best: tuple[int, tuple[int, int]] | None = None
+        for path, place in self.places.items():
             name = spelled(path)
             if key == name or (key.startswith(name) and key[len(name)] in ".["):
-                best = max(best or (0, 0), (len(name), line))
+                best = max(best or (0, (0, 0)), (len(name), place))
         return best[1] if best else None
 
     def place_of(self, path: Path) -> tuple[int, int]:

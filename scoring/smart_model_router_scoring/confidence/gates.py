@@ -26,14 +26,16 @@ from smart_model_router_scoring.confidence.confidence_index import (
     metric,
     reaches,
 )
-from smart_model_router_scoring.options import check_choice, check_count, check_number
+from smart_model_router_scoring.options import ConfigError, check_choice, check_count, check_number
 
 FLOORS: Mapping[str, float] = MappingProxyType(
     {"source_quality": 0.40, "verification": 0.40, "coverage": 0.35, "agreement": 0.35, "recency": 0.30}
 )
 """The least of each metric. Read-only."""
 MIN_RECENT_SOURCES = 10
-TIERS = ((ELITE, "Elite"), (HIGH, "High"), (MEDIUM, "Medium"))
+TIERS = ("Elite", "High", "Medium")
+TIER_THRESHOLDS = (ELITE, HIGH, MEDIUM)
+"""The least score of each of these tiers; below them all it is Low."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +54,17 @@ class GateResult:
     tiers: Mapping[str, str]
 
 
-def tier_of(score: float) -> str:
-    """Elite from 0.90, High from 0.75, Medium from 0.50, else Low."""
-    return next((name for least, name in TIERS if score >= least), "Low")
+def tier_of(score: float, thresholds: Sequence[float] = TIER_THRESHOLDS) -> str:
+    """Elite from 0.90, High from 0.75, Medium from 0.50, else Low; or from other thresholds."""
+    return next((name for least, name in zip(thresholds, TIERS, strict=True) if score >= least), "Low")
+
+
+def check_tier_thresholds(field: str, thresholds: Sequence[float]) -> None:
+    """Refuse what is not three scores (0..1), each below the one before. Raises ConfigError."""
+    for at, least in enumerate(thresholds):
+        check_number(f"{field}[{at}]", least, 0, 1)
+    if len(thresholds) != len(TIERS) or not all(higher > lower for higher, lower in pairwise(thresholds)):
+        raise ConfigError(field, list(thresholds), "three falling scores, such as [0.90, 0.75, 0.50],")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +72,7 @@ class TwoTier:
     """Every metric at its floor or above, enough recent sources, the index at its target, no critical contradiction.
 
     All bounds are inclusive. Floors compare one metric each, so that none can be bought off by the others.
+    `tier_thresholds` only name the tiers of its results.
     """
 
     floors: Mapping[str, float] = field(default_factory=lambda: FLOORS)
@@ -69,6 +80,7 @@ class TwoTier:
     target_ci: float = TARGET_CI
     weights: Mapping[str, float] = field(default_factory=lambda: DEFAULT_WEIGHTS)
     method: str = "arithmetic"
+    tier_thresholds: Sequence[float] = TIER_THRESHOLDS
 
     def __post_init__(self) -> None:
         for name, floor in self.floors.items():
@@ -76,6 +88,7 @@ class TwoTier:
         check_count("min_recent_sources", self.min_recent_sources, 0)
         check_number("target_ci", self.target_ci, 0, 1)
         check_choice("method", self.method, ("arithmetic", "geometric"))
+        check_tier_thresholds("tier_thresholds", self.tier_thresholds)
         object.__setattr__(self, "floors", MappingProxyType(dict(self.floors)))
         object.__setattr__(self, "weights", MappingProxyType(dict(checked(self.weights))))
 
@@ -86,7 +99,7 @@ class TwoTier:
         """
         del regressed
         ci = compute_ci(outputs, self.weights, self.method)
-        failed = _Failures(outputs, self.weights)
+        failed = _Failures(outputs, self.weights, self.tier_thresholds)
         failed.floors(self.floors, self.min_recent_sources)
         if not failed.errors and not reaches(ci, self.target_ci):
             failed.reasons.append(f"the index {ci:.3f} is below its target {self.target_ci:g}")
@@ -97,19 +110,22 @@ class TwoTier:
 class Matrix:
     """Every metric `high` (0.75) or better, enough recent sources, no critical contradiction, no regression.
 
-    The index decides nothing here; it breaks ties between rounds (see `coalesce_best_round`).
+    The index decides nothing here; it breaks ties between rounds (see `coalesce_best_round`). `tier_thresholds` only
+    name the tiers of its results.
     """
 
     high: float = HIGH
     min_recent_sources: int = MIN_RECENT_SOURCES
+    tier_thresholds: Sequence[float] = TIER_THRESHOLDS
 
     def __post_init__(self) -> None:
+        check_tier_thresholds("tier_thresholds", self.tier_thresholds)
         check_number("high", self.high, 0, 1)
         check_count("min_recent_sources", self.min_recent_sources, 0)
 
     def check(self, outputs: Mapping[str, object], *, regressed: bool = False) -> GateResult:
         """Judge a round's outputs, as `TwoTier.check` does; `regressed` says that it is worse than the round before."""
-        failed = _Failures(outputs, DEFAULT_WEIGHTS)
+        failed = _Failures(outputs, DEFAULT_WEIGHTS, self.tier_thresholds)
         failed.floors(dict.fromkeys(DEFAULT_WEIGHTS, self.high), self.min_recent_sources)
         if regressed:
             failed.reasons.append("the round is worse than the one before")
@@ -123,10 +139,13 @@ GATES: Mapping[str, Callable[[], TwoTier | Matrix]] = MappingProxyType({"two_tie
 class _Failures:
     """Collects what is wrong with a round."""
 
-    def __init__(self, outputs: Mapping[str, object], weights: Mapping[str, float]) -> None:
+    def __init__(
+        self, outputs: Mapping[str, object], weights: Mapping[str, float], thresholds: Sequence[float]
+    ) -> None:
         self.outputs = outputs
         self.errors = list(data_errors(outputs, weights))
-        self.tiers = {name: tier_of(value) for name in weights if (value := metric(outputs, name)) is not None}
+        known = {name: value for name in weights if (value := metric(outputs, name)) is not None}
+        self.tiers = {name: tier_of(value, thresholds) for name, value in known.items()}
         self.violations: list[str] = []
         self.reasons: list[str] = []
 
@@ -234,14 +253,15 @@ def quality_metadata(
     selected_round: int,
     rounds_completed: int,
     target_ci: float = TARGET_CI,
+    high: float = HIGH,
 ) -> dict[str, Any]:
     """The data delivered with every answer. `scores` are those of the selected round, counted from 1.
 
-    `failing_metrics` are those below High (0.75) or without a usable score, which is then None. They are not the
+    `failing_metrics` are those below `high` or without a usable score, which is then None. They are not the
     `floor_violations` of a gate: a metric may fail and be far above its floor.
     """
     values = {name: metric(scores, name) for name in DEFAULT_WEIGHTS}
-    passing = {name for name, value in values.items() if value is not None and value >= HIGH}
+    passing = {name for name, value in values.items() if value is not None and value >= high}
     return {
         "confidence_level": confidence_level(best_ci, gate_passed),
         "best_ci_achieved": best_ci,

@@ -1,4 +1,4 @@
-"""The sections `search` and `evaluation`: founding names, and no key that nobody reads."""
+"""The section `search`, and the windows of `evaluation`: founding names, and no key that nobody reads."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import smart_model_router
-from smart_model_router.config import EvaluationConfig, RouterConfig, SearchConfig
+from smart_model_router.config import RouterConfig, SearchConfig
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router_scoring.decay import DOMAIN_RECENCY_DAYS, recency_decay
 
@@ -57,14 +57,12 @@ def test_the_founding_names_are_keys() -> None:
         "min_confidence",
     }
     assert founding <= set(keys(SearchConfig()))
-    assert list(keys(EvaluationConfig())) == ["deep_research", "recency_windows"]
 
 
 def test_every_key_is_read_by_some_code() -> None:
     """A key that nothing reads would be a setting that sets nothing."""
     known = names_read()
-    every = [*keys(SearchConfig()), *keys(EvaluationConfig())]
-    assert [key for key in every if key not in known] == []
+    assert [key for key in keys(SearchConfig()) if key not in known] == []
     assert "no_such_key_anywhere" + "_at_all" not in known
 
 

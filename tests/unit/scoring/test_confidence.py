@@ -302,6 +302,24 @@ def test_the_tiers(score: float, tier: str) -> None:
     assert tier_of(score) == tier
 
 
+def test_the_tiers_have_thresholds_of_ones_own() -> None:
+    """Of a score alone, and in the results of both gates."""
+    thresholds = (0.9, 0.8, 0.7)
+    assert [tier_of(score, thresholds) for score in (0.9, 0.8, 0.7, 0.69)] == ["Elite", "High", "Medium", "Low"]
+    for gate in (TwoTier(tier_thresholds=thresholds), Matrix(tier_thresholds=thresholds)):
+        assert set(gate.check({**scores(0.78), **COUNTS}).tiers.values()) == {"Medium"}
+
+
+@pytest.mark.parametrize(
+    "thresholds", [(0.9, 0.5), (0.9, 0.9, 0.5), (0.5, 0.7, 0.9), (1.1, 0.7, 0.5), (0.9, 0.7, -0.1)]
+)
+@pytest.mark.parametrize("gate", [TwoTier, Matrix])
+def test_thresholds_that_are_none_are_refused(gate: type[TwoTier | Matrix], thresholds: tuple[float, ...]) -> None:
+    """Three scores, each below the one before."""
+    with pytest.raises(ConfigError, match="tier_thresholds"):
+        gate(tier_thresholds=thresholds)
+
+
 def test_the_matrix_asks_for_high_everywhere() -> None:
     """0.75 in each dimension passes although the index is below 0.80; 0.74 in one does not."""
     assert Matrix().check({**scores(0.75), **COUNTS}).passed

@@ -17,6 +17,7 @@ from smart_model_router.config import (
     GatewayConfig,
     ModelConfig,
     ProviderConfig,
+    ResearchConfig,
     RouterConfig,
     SearchConfig,
     Secret,
@@ -174,6 +175,7 @@ def drill(config: RouterConfig, model: str, speed: float) -> RouterConfig:
         gateway=GatewayConfig(),
         search=SearchConfig(),
         evaluation=EvaluationConfig(),
+        research=ResearchConfig(),
         telemetry=TelemetryConfig(),
     )
 

@@ -135,8 +135,30 @@ def test_settings_make_the_gate() -> None:
     assert isinstance(replace(given, policy="matrix").gate(), Matrix)
 
 
+def test_thresholds_of_tiers_decide_what_is_high() -> None:
+    """For the gate of `matrix`, and for the metrics that are named as failing."""
+    run = example()
+    strict = replace(CONFIG, policy="matrix", tier_thresholds=(1.0, 0.99, 0.5))
+    gate = strict.gate()
+
+    assert isinstance(gate, Matrix)
+    assert (gate.high, tuple(gate.tier_thresholds)) == (0.99, (1.0, 0.99, 0.5))
+    named = [
+        quality_of(audits_of([each.graph for each in run.rounds], config), config, "")["failing_metrics"]
+        for config in (CONFIG, strict)
+    ]
+    assert len(named[0]) < len(named[1])
+
+
 @pytest.mark.parametrize(
-    "wrong", [{"policy": "none"}, {"min_ci": 2}, {"min_recent_sources": -1}, {"floors": {"recency": 7}}]
+    "wrong",
+    [
+        {"policy": "none"},
+        {"min_ci": 2},
+        {"min_recent_sources": -1},
+        {"floors": {"recency": 7}},
+        {"tier_thresholds": (0.5, 0.7, 0.9)},
+    ],
 )
 def test_settings_that_are_none_are_refused(wrong: dict[str, object]) -> None:
     """The error names the setting."""

@@ -1,0 +1,171 @@
+"""The inputs of a run of research by the configuration: every key reaches them, and nothing is left for later."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import smart_model_router_research
+from smart_model_router.config.research_sections import (
+    AnalystConfig,
+    EvaluationConfig,
+    FloorThresholdsConfig,
+    ResearchConfig,
+    TiebreakerWeightsConfig,
+)
+from smart_model_router_research.assembly import research_inputs
+from smart_model_router_research.pipeline.run_inputs import ANALYSTS, ResearchBudget, RunInputs
+from smart_model_router_scoring.confidence import DEFAULT_WEIGHTS
+from smart_model_router_scoring.confidence.gates import FLOORS, TIER_THRESHOLDS
+from smart_model_router_scoring.decay import DOMAIN_RECENCY_DAYS
+from smart_model_router_scoring.options import ConfigError
+
+NOW = datetime(2026, 3, 31, 23, 30, tzinfo=UTC)
+OTHERS: dict[str, Any] = {
+    "seconds": 60.0,
+    "scoring_engine": "matrix",
+    "min_recent_sources": 7,
+    "tier_thresholds": (0.9, 0.8, 0.5),
+    "recency_windows": {"zoology": 7},
+    "recency_mode": "binary",
+    "aggregation": "geometric",
+    "patience": 5,
+    "on_contradiction": "halt",
+    "corpora": ("/a",),
+    "allow": ("example.org",),
+    "block": ("example.net",),
+    "source_tiers": {"example.org": "B"},
+    "analysts": (AnalystConfig(name="one"),),
+    "rounds": 2,
+    "delivery": "always",
+}
+"""Another value than the default, where that is not 0."""
+
+
+def leaves(section: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Yield the path of every key that is no section."""
+    for field in fields(section):
+        value = getattr(section, field.name)
+        yield from leaves(value, (*path, field.name)) if is_dataclass(value) else [(*path, field.name)]
+
+
+def changed(section: Any, path: tuple[str, ...]) -> Any:
+    """Return the section with another value of a key."""
+    name, *rest = path
+    value = getattr(section, name)
+    other = changed(value, tuple(rest)) if rest else OTHERS.get(name, value if isinstance(value, tuple) else 0)
+    return replace(section, **{name: other})
+
+
+def made(**given: Any) -> RunInputs:
+    """Return inputs with the defaults of the configuration."""
+    return research_inputs("What is it?", now=NOW, **given)
+
+
+ONE_CHOICE = {("backends",)}
+"""Keys with one choice so far."""
+KEYS = [
+    *[("evaluation", key) for key in leaves(EvaluationConfig())],
+    *[("research", key) for key in leaves(ResearchConfig()) if key not in ONE_CHOICE],
+]
+
+
+@pytest.mark.parametrize(("section", "key"), KEYS, ids=lambda each: ".".join(each) if isinstance(each, tuple) else each)
+def test_every_key_reaches_the_inputs_of_a_run(section: str, key: tuple[str, ...]) -> None:
+    """Another value of a key is another run: no key sets nothing."""
+    default = {"evaluation": EvaluationConfig(), "research": ResearchConfig()}[section]
+
+    assert made(**{section: changed(default, key)}) != made()
+
+
+TO_COME = {"language", "corpora", "egress", "seed_urls", "goal", "backends", "analysts", "deliver", "budget"}
+"""Inputs whose readers are built next."""
+
+
+def test_every_input_is_read_by_some_code() -> None:
+    """An input that nothing reads would be a setting that sets nothing."""
+    folder = Path(smart_model_router_research.__file__).parent
+    trees = [ast.parse(path.read_text("utf-8")) for path in folder.rglob("*.py") if path.name != "assembly.py"]
+    read = {
+        node.attr
+        for tree in trees
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)
+    }
+    assert {each.name for each in fields(RunInputs)} - read <= TO_COME
+
+
+def test_the_defaults_are_those_of_the_mathematics() -> None:
+    """The configuration says them once more, as it loads without scoring."""
+    assert vars(FloorThresholdsConfig()) == FLOORS
+    assert vars(TiebreakerWeightsConfig()) == DEFAULT_WEIGHTS
+    assert made().tier_thresholds == TIER_THRESHOLDS
+    assert made().budget == ResearchBudget()
+    assert made().analysts == ANALYSTS
+    plain = RunInputs(topic="What is it?", as_of="2026-03-31", min_recent_sources=1)
+    assert (
+        made().audit_config()
+        == replace(plain, recency_window_days=183, recency_windows=made().recency_windows).audit_config()
+    )
+
+
+def test_computed_defaults_are_fixed() -> None:
+    """Nothing is left that a later version, day or folder could decide otherwise."""
+    found = made(corpora=["docs", "./docs"])
+
+    assert found.as_of == "2026-03-31"
+    assert (found.min_recent_sources, found.patience, found.on_contradiction) == (1, 2, "continue")
+    assert (found.recency_window_days, found.recency_windows) == (183, dict(DOMAIN_RECENCY_DAYS))
+    assert found.corpora == (str(Path.cwd() / "docs"),)
+
+
+def test_the_window_is_that_of_the_domain() -> None:
+    """As configured, else the built-in one."""
+    evaluation = changed(EvaluationConfig(), ("deep_research", "recency_windows"))
+
+    assert made(domain="ai_ml").recency_window_days == 90
+    assert made(domain="zoology", evaluation=evaluation).recency_window_days == 7
+
+
+def test_the_old_name_of_matrix_is_known() -> None:
+    """`multidimensional` is `matrix`, which is patient once and halts at a contradiction."""
+    deep = replace(EvaluationConfig().deep_research, scoring_engine="multidimensional")
+    found = made(evaluation=EvaluationConfig(deep_research=deep))
+
+    assert (found.stop_policy, found.patience, found.on_contradiction) == ("matrix", 1, "halt")
+
+
+def test_what_is_given_for_a_run_goes_before_the_configuration() -> None:
+    """None is as configured; a budget is given number by number."""
+    config = ResearchConfig(corpora=("/a",), rounds=2)
+    found = made(research=config, corpora=None, max_rounds=3, goal="to know", budget={"seconds": 5.0, "usd": None})
+
+    assert (found.corpora, found.max_rounds, found.goal) == (("/a",), 3, "to know")
+    assert found.budget == ResearchBudget(seconds=5.0)
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        ({"domain": "ai_lm"}, "domain"),
+        ({"as_of": "2026-04-01"}, "as_of"),
+        ({"as_of": "soon"}, "as_of"),
+        ({"max_rounds": 0}, "max_rounds"),
+        ({"max_rounds": 5}, "max_rounds"),
+        ({"min_ci": 1.1}, "min_ci"),
+        ({"min_recent_sources": -1}, "min_recent_sources"),
+        ({"budget": {"seconds": 0.0}}, "budget.seconds"),
+        ({"stop_policy": "none"}, "policy"),
+    ],
+)
+def test_an_input_that_is_none_is_refused_by_name(given: dict[str, Any], field: str) -> None:
+    """The error has the input, its value and what would be right."""
+    with pytest.raises(ConfigError) as caught:
+        made(**given)
+    assert caught.value.field == field
