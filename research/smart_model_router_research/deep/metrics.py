@@ -98,7 +98,7 @@ def metrics_of(graph: ClaimGraph, config: MetricsConfig) -> dict[str, Any]:
     return {
         **found,
         "nothing_compared": agreement is None,
-        "recent_source_count": sum(_is_recent(document, config) for document in cited),
+        "recent_source_count": sum(is_recent_source(document, config) for document in cited),
         "critical_contradictions": len(_critical_contradictions(graph)),
         "ci_score": compute_ci(found, config.weights, config.aggregation),
         "ci_arithmetic": compute_ci(found, config.weights, "arithmetic"),
@@ -188,14 +188,15 @@ def _recency(document: CitedDocument, config: MetricsConfig) -> float:
     """Return what a document counts in recency; a date of low confidence never makes it more than an unknown one."""
     age = _age(document, config)
     if config.recency_mode == "binary":
-        return float(_is_recent(document, config))
+        return float(is_recent_source(document, config))
     if age is None:
         return UNKNOWN_DATE
     decayed = recency_decay(age, half_life_days=config.half_life)
     return decayed if document.date_confidence in _DATED else min(decayed, UNKNOWN_DATE)
 
 
-def _is_recent(document: CitedDocument, config: MetricsConfig) -> bool:
+def is_recent_source(document: CitedDocument, config: MetricsConfig) -> bool:
+    """Return whether a document is of the window, by a date that can be trusted."""
     age = _age(document, config)
     return age is not None and document.date_confidence in _DATED and is_recent(math.floor(age), config.window)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Protocol
@@ -11,6 +11,7 @@ from typing import Protocol
 from smart_model_router_research.deep.analysts import ClaimDrafter, analyse, answers_of, standing
 from smart_model_router_research.deep.claims import ResearchClaim, SubQuestion
 from smart_model_router_research.deep.corpus_search import HITS, CorpusSearch
+from smart_model_router_research.deep.folding import fold
 from smart_model_router_research.deep.found_answers import FoundAnswer, ReadDocument
 from smart_model_router_research.deep.inferences import InferenceError, Operation, infer
 from smart_model_router_research.deep.matching import WORD, stems_of
@@ -22,6 +23,7 @@ from smart_model_router_research.deep.questions import (
     plan_questions,
     read_question,
 )
+from smart_model_router_research.deep.readings import SYMMETRIC
 from smart_model_router_research.deep.sources import StoredDocument
 from smart_model_router_research.deep.values import items_of, numbers_in
 
@@ -104,6 +106,15 @@ class OfflineSession:
         self.documents: dict[str, StoredDocument] = {}
         self.question = SubQuestion(id="", text="")
 
+    async def ask(self, question: SubQuestion) -> list[ResearchClaim]:
+        """Return the claims that answer a question. Of a list of pairs each is claimed, with both sides of it."""
+        self.question = question
+        pattern = read_question(question.text)
+        found = await self.answer(pattern)
+        if pattern.wanted is not Wanted.NUMBER and any(claim.attribute.casefold() in SYMMETRIC for claim in found):
+            await self.confirm(pattern)
+        return found
+
     async def answer(self, pattern: QuestionPattern) -> list[ResearchClaim]:
         """Return the claims that answer a question; none where the corpora do not."""
         if pattern.clause and pattern.superlative is None:
@@ -148,6 +159,30 @@ class OfflineSession:
             return []
         newest = max((premise.as_of for premise in premises), default="")
         return self._kept([replace(claim, as_of=newest)])
+
+    # -------------------------------------------------------------------------------------------- both sides of a pair
+
+    async def confirm(self, pattern: QuestionPattern) -> list[ResearchClaim]:
+        """Claim each pair of a list of what things have in common, and what the page of each second thing says of it.
+
+        "Border countries of China" has a pair for each neighbour, and each neighbour has its own word on its border.
+        """
+        asked = {fold(name).casefold() for name in pattern.entities}
+        pairs = replace(pattern, wanted=Wanted.NUMBER)
+        claims: list[ResearchClaim] = []
+        for found in await self._lists(pattern):
+            names = {fold(name).casefold() for name in found.document.names}
+            if found.statement.label.casefold() not in SYMMETRIC or not names & asked:
+                continue
+            for one in _pairs_in(found):
+                if (claim := self._drafted(one, pairs)) is None:
+                    continue
+                claims.append(claim)
+                for document in await self._read(claim.other, TITLE_HITS):
+                    mirrored = _mirrored(one, document)
+                    drafted = mirrored and self._drafted(mirrored, pairs)
+                    claims += [drafted] if drafted else []
+        return claims
 
     # -------------------------------------------------------------------------------------------- two steps
 
@@ -290,6 +325,32 @@ def best_of_each(found: Sequence[FoundAnswer]) -> list[FoundAnswer]:
         if best - answer.score < 0.3:
             kept.setdefault(answer.document.stored.id, answer)
     return list(kept.values())
+
+
+def _pairs_in(found: FoundAnswer) -> Iterator[FoundAnswer]:
+    """Yield each item of a list as a pair with the thing that the list is of."""
+    for item in items_of(found.statement.value)[:MAX_MEMBERS]:
+        name, number = _name_and_number(item)
+        if name and number:
+            value = " ".join(item.replace(name, " ").split())
+            yield replace(found, value=value, item=item, entity=found.document.names[0], other=name, unit="")
+
+
+def _mirrored(pair: FoundAnswer, document: ReadDocument) -> FoundAnswer | None:
+    """Return what the page of the second thing of a pair says of the pair."""
+    if not any(_is_name(name, pair.other) for name in document.names):
+        return None
+    for statement in document.statements:
+        if statement.label == pair.statement.label:
+            page = replace(pair, document=document, statement=statement)
+            for one in _pairs_in(page):
+                if _is_name(one.other, pair.entity):
+                    return one
+    return None
+
+
+def _is_name(one: str, other: str) -> bool:
+    return fold(one).casefold() == fold(other).casefold()
 
 
 def _name_and_number(item: str) -> tuple[str, str]:

@@ -61,8 +61,9 @@ class ResearchReport:
 def report_of(graph: ClaimGraph) -> ResearchReport:
     """Return the report that needs no model: supported claims, word by word, the answer of each question first.
 
-    The answer is the first claim that covers its question, else the first one that is supported. Further claims of a
-    question are findings. Questions are in the order of their priority.
+    The answer is the first claim that covers its question, else the first one that is supported; what an inference is
+    computed from comes after it. Further claims of a question are findings. Questions are in the order of their
+    priority.
     """
     known = {claim.id: claim for claim in graph.claims}
     answers: list[ReportSentence] = []
@@ -71,6 +72,8 @@ def report_of(graph: ClaimGraph) -> ResearchReport:
         claims = supported_for(question, graph)
         if not claims:
             continue
+        premises = {premise for claim in claims for premise in claim.premises}
+        claims.sort(key=lambda claim: claim.id in premises)
         first = next((claim for claim in claims if covers(claim, graph.documents, known)), claims[0])
         rest = tuple(sentence_of(claim) for claim in claims if claim is not first)
         answers.append(sentence_of(first))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from smart_model_router_research.deep.claims import CitedDocument, SourceTier
@@ -53,6 +53,19 @@ class StoredDocument:
     origin: str = ""
     alone_suffices: bool = False
     runs_words_together: bool = False
+
+    @property
+    def path(self) -> str:
+        """The path inside its corpus; "" for a document of no corpus."""
+        return self.id.removeprefix(f"{self.corpus}/") if self.corpus else ""
+
+    def without_text(self) -> StoredDocument:
+        """Return the document without its text, which its hash names."""
+        return replace(self, text="")
+
+    def with_text(self, text: str) -> StoredDocument:
+        """Return the document with this text; `is_unchanged` says whether it is the one that was retrieved."""
+        return replace(self, text=text)
 
     @property
     def is_unchanged(self) -> bool:

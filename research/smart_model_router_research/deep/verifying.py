@@ -51,7 +51,7 @@ def verify(folder: str | os.PathLike[str]) -> VerifyResult:
     """
     place, problems, counts = Path(folder), list[ArtefactFault](), dict[str, int]()
     try:
-        files = _read(place)
+        files = read_folder(place)
         counts["files"] = len(files)
         problems += _file_faults(files)
         run = run_of(files)
@@ -75,12 +75,12 @@ def verify(folder: str | os.PathLike[str]) -> VerifyResult:
 # ---------------------------------------------------------------- files
 
 
-def _read(folder: Path) -> dict[str, bytes]:
+def read_folder(folder: Path) -> dict[str, bytes]:
     """Return the content of each file of a folder by its path there. Raises OSError."""
     found: dict[str, bytes] = {}
     for each in sorted(folder.iterdir()):
         if each.name == DOCUMENTS and each.is_dir() and not each.is_symlink():
-            found |= {f"{DOCUMENTS}/{name}": content for name, content in _read(each).items()}
+            found |= {f"{DOCUMENTS}/{name}": content for name, content in read_folder(each).items()}
         elif each.is_symlink() or not each.is_file():
             raise OSError(0, "only files are in a folder of artefacts, and the folder of documents", str(each))
         else:

@@ -10,9 +10,10 @@ from typing import Any
 from smart_model_router_research.deep.claims import SourceTier
 from smart_model_router_research.deep.metrics import MetricsConfig
 from smart_model_router_research.deep.quality import AuditConfig
-from smart_model_router_research.deep.records import encode
+from smart_model_router_research.deep.records import decode, encode
 from smart_model_router_research.deep.rounds import MAX_ROUNDS, RoundsConfig
 from smart_model_router_research.deep.tiers import SourcePolicy
+from smart_model_router_research.workflow import StepInput
 from smart_model_router_scoring.confidence import DEFAULT_WEIGHTS
 from smart_model_router_scoring.confidence.gates import FLOORS, MIN_RECENT_SOURCES, TIER_THRESHOLDS
 from smart_model_router_scoring.options import ConfigError, check_choice, check_count, check_number
@@ -165,6 +166,11 @@ class RunInputs:
         """Return the inputs of the workflow, as JSON."""
         found: dict[str, Any] = encode(self)
         return found
+
+
+def run_of(step: StepInput) -> RunInputs:
+    """Return the inputs of the run that a step belongs to, which are its input `run`."""
+    return decode(RunInputs, step.inputs["run"], "inputs")
 
 
 def _check_text(name: str, value: object, most: int) -> None:

@@ -1,0 +1,57 @@
+"""The step of an analyst: draft claims with their quotes, from documents that were retrieved and no others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from smart_model_router_research.deep.analysts import SWE_KINDS, ClaimDrafter
+from smart_model_router_research.deep.claims import ResearchClaim, SubQuestion
+from smart_model_router_research.deep.offline import OfflineSession
+from smart_model_router_research.deep.questions import read_question
+from smart_model_router_research.pipeline.planning_steps import extra_of, questions_of
+from smart_model_router_research.pipeline.recorded_search import RecordedSearch, RetrievalRecord
+from smart_model_router_research.pipeline.tools import StepTools
+from smart_model_router_research.workflow import StepInput
+
+MAX_FINDINGS = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraftClaims:
+    """The claims that an analyst drafts."""
+
+    claims: tuple[ResearchClaim, ...] = ()
+
+
+async def analyse_documents(step: StepInput, tools: StepTools) -> Mapping[str, Any]:
+    """Draft the claims that answer the questions of this analyst; a question without one is not found."""
+    given = step.inputs
+    asked = given["open_questions"] or ()
+    questions = [each for each in questions_of(given["questions"]) if each.id in asked]
+    mine = [each for each in questions if _is_of(each, given["lens"])]
+    record = await tools.values.get(RetrievalRecord, given["record"])
+    documents = await tools.values.get_documents(record.documents)
+    searches = [RecordedSearch(at, record, documents) for at in range(len(record.topics))]
+    drafter = ClaimDrafter(f"r{given['round']}{given['name']}")
+    session = OfflineSession(searches, drafter, extra_of(given["search_plan"]))
+    not_found: list[str] = []
+    findings: list[str] = []
+    for question in mine:
+        found = await session.ask(question)
+        findings += [claim.text for claim in found]
+        if not found:
+            not_found.append(question.id)
+    return {
+        "claims": await tools.values.put(DraftClaims(claims=tuple(session.claims))),
+        "claim_count": len(session.claims),
+        "key_findings": findings[:MAX_FINDINGS],
+        "not_found": not_found,
+    }
+
+
+def _is_of(question: SubQuestion, lens: str) -> bool:
+    """Return whether a question is of the kinds that an analyst looks for."""
+    of_quantities = read_question(question.text).wanted in SWE_KINDS
+    return lens == "any" or of_quantities is (lens == "quantities")

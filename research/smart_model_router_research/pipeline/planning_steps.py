@@ -1,0 +1,129 @@
+"""The steps that plan: the questions of a topic, the policy on sources, and what is searched for in a round."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from smart_model_router_research.deep.claims import ClaimGraph, ClaimStatus, SubQuestion
+from smart_model_router_research.deep.matching import alternatives
+from smart_model_router_research.deep.metrics import covers
+from smart_model_router_research.deep.questions import plan_questions, read_question
+from smart_model_router_research.deep.records import decode, encode
+from smart_model_router_research.deep.report import in_order
+from smart_model_router_research.pipeline.run_inputs import run_of
+from smart_model_router_research.pipeline.tools import StepTools
+from smart_model_router_research.workflow import StepInput
+
+MAX_QUERIES = 24
+CONFIRM, DISCONFIRM, BACKGROUND = "confirm", "disconfirm", "background"
+_TURNED = "not no longer except changed corrected"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedQuery:
+    """A text to search for. `purpose` is confirm, disconfirm or background."""
+
+    question_id: str
+    text: str
+    purpose: str
+
+
+async def intake_scope(step: StepInput, tools: StepTools) -> Mapping[str, Any]:
+    """Return the questions of a topic, each checkable by itself, the first the most important."""
+    del tools
+    run = run_of(step)
+    topic = run.topic
+    questions = plan_questions(topic)
+    names = [name for question in questions for name in read_question(question.text).entities]
+    return {
+        "scoped_goal": run.goal or topic,
+        "sub_questions": encode(tuple(questions)),
+        "entities": list(dict.fromkeys(names)),
+        "out_of_scope": _left_out(topic, questions),
+    }
+
+
+async def source_policy(step: StepInput, tools: StepTools) -> Mapping[str, Any]:
+    """Return the operator's policy on sources; without a model nothing narrows it."""
+    del tools
+    run = run_of(step)
+    return {
+        "tiers": encode(run.tiers),
+        "allow": list(run.allow),
+        "block": list(run.block),
+        "egress": run.egress,
+        "min_recent_sources": run.min_recent_sources,
+        "window_days": run.audit_config().metrics.window,
+    }
+
+
+async def plan_searches(step: StepInput, tools: StepTools) -> Mapping[str, Any]:
+    """Return what is searched for in a round: for each open question its confirmation and, later, other words.
+
+    A critical question also has a query for what speaks against its answer.
+    """
+    questions = questions_of(step.inputs["questions"])
+    graph = await graph_of(tools, step.inputs["graph"])
+    open_questions = in_order(open_among(questions, graph))
+    queries = [query for question in open_questions for query in _queries(question, int(step.inputs["round"]))]
+    hypotheses = [
+        {"question_id": question.id, "text": f"These sources answer: {question.text}"} for question in open_questions
+    ]
+    return {
+        "hypotheses": hypotheses,
+        "search_plan": encode(tuple(queries[:MAX_QUERIES])),
+        "open_questions": [question.id for question in open_questions],
+    }
+
+
+def questions_of(rows: Sequence[Any]) -> tuple[SubQuestion, ...]:
+    """Return the questions that a step has put out."""
+    return tuple(decode(SubQuestion, row, f"questions[{at}]") for at, row in enumerate(rows))
+
+
+def extra_of(search_plan: Sequence[Any] | None) -> dict[str, list[str]]:
+    """Return what is searched for beside the questions themselves, by their ids."""
+    found: dict[str, list[str]] = {}
+    for at, row in enumerate(search_plan or ()):
+        query = decode(PlannedQuery, row, f"search_plan[{at}]")
+        if query.purpose != CONFIRM:
+            found.setdefault(query.question_id, []).append(query.text)
+    return found
+
+
+async def graph_of(tools: StepTools, name: str | None) -> ClaimGraph:
+    """Return the graph of that name; an empty one where no round has made one yet."""
+    return ClaimGraph() if name is None else await tools.values.get(ClaimGraph, name)
+
+
+def open_among(questions: Sequence[SubQuestion], graph: ClaimGraph) -> list[SubQuestion]:
+    """Return the questions that no claim covers."""
+    claims = {claim.id: claim for claim in graph.claims}
+    covered = {
+        claim.question_id
+        for claim in graph.claims
+        if claim.status is ClaimStatus.SUPPORTED and covers(claim, graph.documents, claims)
+    }
+    return [question for question in questions if question.id not in covered]
+
+
+def _queries(question: SubQuestion, number: int) -> list[PlannedQuery]:
+    texts = [(question.text, CONFIRM)]
+    if number > 1:
+        terms = read_question(question.text).terms
+        words = [word for term in terms for word in (term.stem, *sorted(alternatives(term.stem) - {term.stem}))]
+        texts.append((" ".join(words), BACKGROUND))
+    if question.critical:
+        names = " ".join(read_question(question.text).entities)
+        texts.append((f"{names or question.text} {_TURNED}", DISCONFIRM))
+    return [PlannedQuery(question_id=question.id, text=text, purpose=purpose) for text, purpose in texts if text]
+
+
+def _left_out(topic: str, questions: Sequence[SubQuestion]) -> list[str]:
+    """Return what of a topic is not asked: it is long, or has too many questions."""
+    asked = sum(len(question.text) for question in questions)
+    rest = len(" ".join(topic.split())) - asked
+    many = f"{len(questions)} questions are asked; about {rest} characters of the topic are not"
+    return [many] if rest > max(80, asked // 2) else []

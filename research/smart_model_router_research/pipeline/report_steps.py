@@ -1,0 +1,96 @@
+"""The steps at the end: the report from the claims of the best round, and the folder of artefacts."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import shutil
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from smart_model_router_research.deep.artefact_records import MANIFEST
+from smart_model_router_research.deep.artefacts import write_artefacts
+from smart_model_router_research.deep.canonical_json import canonical
+from smart_model_router_research.deep.citation_completeness import mended
+from smart_model_router_research.deep.claims import ClaimGraph
+from smart_model_router_research.deep.report import ReportPart, ResearchReport, report_of
+from smart_model_router_research.deep.research_run import ResearchFacts, ResearchRound, ResearchRun
+from smart_model_router_research.deep.sources import StoredDocument
+from smart_model_router_research.pipeline.audit_steps import rounds_of
+from smart_model_router_research.pipeline.planning_steps import open_among, questions_of
+from smart_model_router_research.pipeline.run_inputs import run_of
+from smart_model_router_research.pipeline.tools import StepTools
+from smart_model_router_research.workflow import StepInput
+
+
+async def synthesise(step: StepInput, tools: StepTools) -> Mapping[str, Any]:
+    """Return the report: the claims of the best round, word by word, and what is not found in these sources."""
+    graph = await tools.values.get(ClaimGraph, step.inputs["graph"])
+    report = mended(report_of(graph), graph)
+    missing = open_among(questions_of(step.inputs["questions"]), graph)
+    answers = [
+        each.text for section in report.sections if section.part is ReportPart.ANSWER for each in section.sentences
+    ]
+    return {
+        "report": await tools.values.put(report),
+        "executive_summary": answers,
+        "limitations": [f"Not found in these sources: {question.text}" for question in missing],
+        "next_search_actions": [f"Name further sources for: {question.text}" for question in missing],
+    }
+
+
+async def package(step: StepInput, tools: StepTools) -> Mapping[str, Any]:
+    """Write the artefacts of the run, and return their folder and how the report is delivered."""
+    given, run = step.inputs, run_of(step)
+    rounds = rounds_of(given["history"])
+    graphs = [await tools.values.get(ClaimGraph, each.graph) for each in rounds]
+    report = await tools.values.get(ResearchReport, given["report"]) if given["report"] else ResearchReport()
+    delivered = graphs[given["best_round"] - 1].documents
+    documents: dict[str, StoredDocument] = {}
+    for each in rounds:
+        for key, document in (await tools.values.get_documents(each.documents)).items():
+            origin = delivered[key].origin if key in delivered else document.stored.origin
+            documents[key] = replace(document.stored, origin=origin)
+    facts = ResearchFacts(
+        run_id=step.run_id,
+        topic=run.topic,
+        goal=run.goal,
+        finished_at=tools.moment(),
+        workflow=tools.facts["workflow"],
+        workflow_hash=tools.facts["workflow_hash"],
+        engine=tools.facts["engine"],
+        config_hash=hashlib.sha256(canonical(run.as_inputs())).hexdigest(),
+        usage={"searches": float(given["searches"] or 0), "documents": float(given["documents"] or 0)},
+        stop_reason=given["stop_reason"],
+    )
+    found = ResearchRun(
+        facts=facts,
+        config=run.audit_config(),
+        rounds=tuple(
+            ResearchRound(
+                graph=graph,
+                mode=each.mode,
+                steps=each.steps,
+                new_documents=each.new_documents,
+                changed_claims=each.changed_claims,
+            )
+            for each, graph in zip(rounds, graphs, strict=True)
+        ),
+        documents=documents,
+        report=report,
+    )
+    await asyncio.to_thread(_written, found, tools.folder)
+    return {
+        "folder": str(tools.folder),
+        "delivery": found.delivery.value,
+        "citations_complete": found.completeness.is_complete,
+    }
+
+
+def _written(run: ResearchRun, folder: Path) -> None:
+    """Write the folder; one that this run had written before it was interrupted is replaced."""
+    if (folder / MANIFEST).is_file():
+        shutil.rmtree(folder)
+    write_artefacts(run, folder)

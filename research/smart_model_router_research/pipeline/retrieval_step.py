@@ -1,0 +1,134 @@
+"""The step that retrieves: searches for each open question, and what a remediation asks for, within the limits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from smart_model_router_research.deep.claims import ClaimGraph, ClaimStatus, SourceTier, SubQuestion
+from smart_model_router_research.deep.found_answers import ReadDocument
+from smart_model_router_research.deep.metrics import is_recent_source
+from smart_model_router_research.deep.offline import OfflineSession
+from smart_model_router_research.deep.origins import with_origins
+from smart_model_router_research.pipeline.planning_steps import extra_of, graph_of, questions_of
+from smart_model_router_research.pipeline.recorded_search import (
+    Admits,
+    RecordingSearch,
+    RetrievalRecord,
+    SearchLedger,
+)
+from smart_model_router_research.pipeline.run_inputs import ResearchBudget, RunInputs, run_of
+from smart_model_router_research.pipeline.tools import StepTools
+from smart_model_router_research.workflow import StepInput
+
+MAX_REPAIRS = 24
+"""Claims that a remediation searches for."""
+
+
+async def retrieve(step: StepInput, tools: StepTools) -> Mapping[str, Any]:
+    """Search, and return the record of all searches of the run so far and what the limits kept away."""
+    given = step.inputs
+    run = run_of(step)
+    before = None if given["record"] is None else await tools.values.get(RetrievalRecord, given["record"])
+    ledger = await _ledger(tools, run.budget, before)
+    known = set(ledger.documents)
+    questions = questions_of(given["questions"])
+    graph = await graph_of(tools, given["graph"])
+    plan = _Plan(run, given, questions, graph)
+    for text, admits in plan.repairs():
+        for search in _recording(tools, ledger, admits):
+            await search.search(text)
+    searches = _recording(tools, ledger)
+    session = OfflineSession(searches, extra=extra_of(given["search_plan"]))
+    for question in plan.open_questions:
+        await session.ask(question)
+    topics = [await search.topics() for search in searches]
+    for document in ledger.documents.values():
+        tools.values.know(document)
+    documents = with_origins([each.stored for each in ledger.documents.values()])
+    record = RetrievalRecord(
+        documents=await tools.values.put_documents(documents),
+        searches=tuple(ledger.searches.values()),
+        topics=tuple(tuple(sorted(each)) for each in topics),
+    )
+    return {
+        "record": await tools.values.put(record),
+        "documents": record.documents,
+        "source_count": len(documents),
+        "new_documents": len(ledger.documents.keys() - known),
+        "searches": len(ledger.searches),
+        "gaps": _gaps(ledger, run.budget),
+        "refused": ledger.blocked,
+        "budget_spent": bool(ledger.refused_searches or ledger.refused_documents),
+    }
+
+
+def _recording(tools: StepTools, ledger: SearchLedger, admits: Admits | None = None) -> list[RecordingSearch]:
+    more = () if admits is None else (admits,)
+    return [RecordingSearch(at, search, ledger, *more) for at, search in enumerate(tools.searches)]
+
+
+async def _ledger(tools: StepTools, budget: ResearchBudget, before: RetrievalRecord | None) -> SearchLedger:
+    usable = 1.0 - budget.reserve
+    ledger = SearchLedger(math.floor(budget.searches * usable), math.floor(budget.fetches * usable))
+    if before is not None:
+        ledger.documents = await tools.values.get_documents(before.documents)
+        ledger.searches = {(each.source, each.text, each.most): each for each in before.searches}
+    return ledger
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """The questions and searches of one round."""
+
+    run: RunInputs
+    given: Mapping[str, Any]
+    questions: tuple[SubQuestion, ...]
+    graph: ClaimGraph
+
+    @property
+    def open_questions(self) -> list[SubQuestion]:
+        """The questions that are asked in this round, in the order of the plan."""
+        asked = self.given["open_questions"] or ()
+        return sorted((each for each in self.questions if each.id in asked), key=lambda each: asked.index(each.id))
+
+    def repairs(self) -> list[tuple[str, Admits]]:
+        """The searches of a remediation, each with what it takes."""
+        wanted: Sequence[str] = self.given["purposes"] or ()
+        claims = self.graph.claims
+        disputed = {each for pair in self.graph.unresolved for each in (pair.one, pair.other)}
+        texts: list[tuple[str, Admits]] = []
+        if "tier_a" in wanted:
+            texts += [(claim.text, _of_tier_a) for claim in claims if claim.tier is not SourceTier.A]
+        if "conflicts" in wanted:
+            texts += [
+                (f"{claim.attribute} {claim.entity} {claim.other}", _any) for claim in claims if claim.id in disputed
+            ]
+        if "recent" in wanted:
+            texts += [(question.text, self._recent) for question in self.questions]
+        if "unsupported" in wanted:
+            texts += [(claim.text, _any) for claim in claims if claim.status is not ClaimStatus.SUPPORTED]
+        return texts[:MAX_REPAIRS]
+
+    def _recent(self, document: ReadDocument) -> bool:
+        """Return whether a document is of the window, by a date that can be trusted."""
+        return is_recent_source(document.stored.cited(), self.run.audit_config().metrics)
+
+
+def _any(_: ReadDocument) -> bool:
+    return True
+
+
+def _of_tier_a(document: ReadDocument) -> bool:
+    return document.stored.tier is SourceTier.A
+
+
+def _gaps(ledger: SearchLedger, budget: ResearchBudget) -> list[str]:
+    gaps: list[str] = []
+    if ledger.refused_searches:
+        gaps.append(f"{ledger.refused_searches} searches were not made: budget.searches is {budget.searches}")
+    if ledger.refused_documents:
+        gaps.append(f"{len(ledger.refused_documents)} documents were not read: budget.fetches is {budget.fetches}")
+    return gaps

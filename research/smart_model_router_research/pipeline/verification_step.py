@@ -1,0 +1,138 @@
+"""The step that verifies: every claim again from its sources, further evidence for it, and what contradicts it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from smart_model_router_research.deep.checking import SupportStatus
+from smart_model_router_research.deep.claims import (
+    ClaimKind,
+    ClaimStatus,
+    QuotedEvidence,
+    Relation,
+    ResearchClaim,
+)
+from smart_model_router_research.deep.comparing import compare_claims, matter_of
+from smart_model_router_research.deep.examining import ClaimExaminer, examine_claims
+from smart_model_router_research.deep.folding import fold
+from smart_model_router_research.deep.found_answers import ReadDocument
+from smart_model_router_research.deep.origins import with_origins
+from smart_model_router_research.pipeline.analyst_step import DraftClaims
+from smart_model_router_research.pipeline.planning_steps import graph_of, open_among, questions_of
+from smart_model_router_research.pipeline.recorded_search import RetrievalRecord
+from smart_model_router_research.pipeline.tools import StepTools
+from smart_model_router_research.workflow import StepInput
+
+MAX_SECONDS = 6
+"""Documents in which a second source of a claim is looked for; a thorough verification looks in all."""
+MAX_QUOTES = 3
+"""Statements of one document that are tried."""
+MAX_QUOTE = 300
+
+
+async def verify_claims(step: StepInput, tools: StepTools) -> Mapping[str, Any]:
+    """Examine the claims of earlier rounds and the new drafts, and return the graph that they make."""
+    given = step.inputs
+    questions = questions_of(given["questions"])
+    before = await graph_of(tools, given["graph"])
+    record = await tools.values.get(RetrievalRecord, given["record"])
+    documents = await tools.values.get_documents(record.documents)
+    drafts = [await tools.values.get(DraftClaims, name) for name in given["drafts"] if name is not None]
+    claims = _together(before.claims, [claim for each in drafts for claim in each.claims], int(given["round"]))
+    examiner = ClaimExaminer(each.stored for each in documents.values())
+    claims = _merged(claims, examiner)
+    claims = [_with_second_source(claim, documents, examiner, thorough=bool(given["thorough"])) for claim in claims]
+    cited = dict.fromkeys(evidence.doc_id for claim in claims for evidence in claim.evidence)
+    sources = with_origins([documents[each].stored for each in cited if each in documents])
+    graph = examine_claims(claims, sources, questions, known=before.contradictions)
+    found = {pair for each in before.contradictions for pair in [frozenset((each.one, each.other))]}
+    contradictions = tuple(
+        each if frozenset((each.one, each.other)) in found else replace(each, round=int(given["round"]))
+        for each in graph.contradictions
+    )
+    graph = replace(graph, contradictions=contradictions)
+    known = {claim.id: claim for claim in before.claims}
+    return {
+        "graph": await tools.values.put(graph),
+        "documents": await tools.values.put_documents(sources),
+        "supported": sum(claim.status is ClaimStatus.SUPPORTED for claim in graph.claims),
+        "changed_claims": sum(known.get(claim.id) != claim for claim in graph.claims),
+        "contradictions": len(contradictions),
+        "unresolved_questions": [question.id for question in open_among(questions, graph)],
+    }
+
+
+def _together(before: Iterable[ResearchClaim], drafts: Iterable[ResearchClaim], number: int) -> list[ResearchClaim]:
+    """Return the claims of earlier rounds and those drafts that say something new; premises are kept."""
+    claims = list(before)
+    drafts = list(drafts)
+    needed = {premise for claim in drafts for premise in claim.premises}
+    said = {_saying(claim) for claim in claims}
+    for claim in drafts:
+        if _saying(claim) not in said or claim.id in needed:
+            said.add(_saying(claim))
+            claims.append(replace(claim, round=number))
+    return claims
+
+
+def _saying(claim: ResearchClaim) -> tuple[object, ...]:
+    sources = frozenset(evidence.doc_id for evidence in claim.evidence)
+    return claim.question_id, claim.text.casefold(), claim.value, claim.entity.casefold(), claim.operation, sources
+
+
+def _merged(claims: Sequence[ResearchClaim], examiner: ClaimExaminer) -> list[ResearchClaim]:
+    """Return the claims without those whose evidence bears out an earlier one of the same matter: it has that too."""
+    needed = {premise for claim in claims for premise in claim.premises}
+    by_matter: dict[object, list[int]] = {}
+    kept: list[ResearchClaim] = []
+    for claim in claims:
+        matter = (claim.question_id, matter_of(claim))
+        places = by_matter.setdefault(matter, []) if matter[1] is not None else []
+        if claim.id not in needed and any(_absorbed(kept, at, claim, examiner) for at in places):
+            continue
+        places.append(len(kept))
+        kept.append(claim)
+    return kept
+
+
+def _absorbed(kept: list[ResearchClaim], at: int, claim: ResearchClaim, examiner: ClaimExaminer) -> bool:
+    """Give the evidence of a claim to the one at this place, where it is good for that, too."""
+    one = kept[at]
+    if compare_claims(one, claim).relation is not Relation.AGREES or one.as_of != claim.as_of:
+        return False
+    mine = {evidence.doc_id for evidence in one.evidence}
+    more = [evidence for evidence in claim.evidence if evidence.doc_id not in mine]
+    if any(examiner.support(one.text, evidence).status is not SupportStatus.SUPPORTED for evidence in more):
+        return False
+    kept[at] = replace(one, evidence=(*one.evidence, *more))
+    return True
+
+
+def _with_second_source(
+    claim: ResearchClaim, documents: Mapping[str, ReadDocument], examiner: ClaimExaminer, *, thorough: bool
+) -> ResearchClaim:
+    """Return the claim with the evidence of one further document, where one supports it word by word."""
+    if (
+        claim.kind is ClaimKind.INFERENCE
+        or len({evidence.doc_id for evidence in claim.evidence}) > 1
+        or not claim.value
+    ):
+        return claim
+    told = fold(claim.value).casefold()
+    name = fold(claim.entity).casefold()
+    mine = {evidence.doc_id for evidence in claim.evidence}
+    tried = 0
+    for key, document in documents.items():
+        text = document.stored.text.casefold()
+        if key in mine or told not in text or (name and name not in text):
+            continue
+        tried += 1
+        for statement in [each.text for each in document.statements if told in each.text.casefold()][:MAX_QUOTES]:
+            evidence = QuotedEvidence(doc_id=key, quote=statement[:MAX_QUOTE], span=(0, 0), method="edited")
+            if examiner.support(claim.text, evidence).status is SupportStatus.SUPPORTED:
+                return replace(claim, evidence=(*claim.evidence, evidence))
+        if tried >= MAX_SECONDS and not thorough:
+            break
+    return claim
