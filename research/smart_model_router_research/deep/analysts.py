@@ -21,7 +21,7 @@ from smart_model_router_research.deep.claims import (
     SubQuestion,
 )
 from smart_model_router_research.deep.comparing import compare_claims
-from smart_model_router_research.deep.folding import FoldedText, fold
+from smart_model_router_research.deep.folding import FoldedText, fold, folded_text
 from smart_model_router_research.deep.found_answers import FoundAnswer, ReadDocument
 from smart_model_router_research.deep.matching import stem_of
 from smart_model_router_research.deep.questions import QuestionPattern, Wanted
@@ -66,7 +66,7 @@ class ClaimDrafter:
         """Return the claim that an answer makes, checked against its quote; None where it does not follow."""
         stored = found.document.stored
         if stored.id not in self._folded:
-            self._folded[stored.id] = FoldedText(stored.text)
+            self._folded[stored.id] = folded_text(stored.text)
         folded = self._folded[stored.id]
         quote = _quote(found)
         context = " > ".join(_path(found))

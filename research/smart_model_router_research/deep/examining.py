@@ -19,7 +19,7 @@ from smart_model_router_research.deep.claims import (
 )
 from smart_model_router_research.deep.contradictions import find_contradictions, settle
 from smart_model_router_research.deep.edits import unvouched
-from smart_model_router_research.deep.folding import FoldedText, fold
+from smart_model_router_research.deep.folding import FoldedText, fold, folded_text
 from smart_model_router_research.deep.inferences import recompute
 from smart_model_router_research.deep.quantities import Quantity
 from smart_model_router_research.deep.repair import quotation
@@ -54,7 +54,7 @@ class ClaimExaminer:
         """Return a document's text, folded."""
         if doc_id not in self._texts:
             document = self.documents[doc_id]
-            self._texts[doc_id] = FoldedText(document.text, spaces=not document.runs_words_together)
+            self._texts[doc_id] = folded_text(document.text, spaces=not document.runs_words_together)
         return self._texts[doc_id]
 
     def headings_at(self, doc_id: str, position: int) -> tuple[str, ...]:

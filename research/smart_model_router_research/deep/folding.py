@@ -6,7 +6,7 @@ import re
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from smart_model_router_research.deep.headings import HeadingPaths
 
@@ -115,6 +115,12 @@ class FoldedText:
             else:
                 low = middle + 1
         return low
+
+
+@lru_cache(maxsize=128)
+def folded_text(text: str, *, spaces: bool = True) -> FoldedText:
+    """Return a text folded; those that were asked for last are kept."""
+    return FoldedText(text, spaces=spaces)
 
 
 def _folded_at(piece: tuple[int, int, int]) -> int:

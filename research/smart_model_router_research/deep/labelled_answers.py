@@ -9,6 +9,7 @@ from smart_model_router_research.deep.found_answers import FoundAnswer, ReadDocu
 from smart_model_router_research.deep.matching import any_in, stems_of
 from smart_model_router_research.deep.naming import bare, is_head, is_named_in
 from smart_model_router_research.deep.questions import QuestionPattern, Wanted
+from smart_model_router_research.deep.readings import SYMMETRIC
 from smart_model_router_research.deep.sentence_answers import LEAST_OPEN_COVERAGE
 from smart_model_router_research.deep.statements import Statement
 from smart_model_router_research.deep.typed_values import item_at, typed_value
@@ -33,6 +34,8 @@ def answer_by_label(
     attribute = [term for term in pattern.terms if term.weight >= 0.6]
     in_label = [term for term in attribute if any_in(term.others, label_stems)]
     entity = entity_of(statement, pattern, document)
+    if match.inner and statement.label.casefold() in SYMMETRIC:
+        entity = document.names[0]
     if pattern.asked_noun and pattern.wanted is Wanted.FACT and not pattern.entities:
         rest = [term.stem for term in attribute if term.stem not in stems_of(pattern.asked_noun)]
         if rest and set(rest) <= stems_of(statement.value) and _is_name(statement.label):

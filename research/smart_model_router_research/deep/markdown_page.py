@@ -18,8 +18,11 @@ from smart_model_router_research.deep.report_page import (
 )
 from smart_model_router_research.deep.source_text import clean, web_address
 
-_ACTIVE = re.compile(r"[\\`*_\[\]<>&|~$^{}]")
-"""Characters that CommonMark, GitHub's tables, strikethrough, footnotes and formulas give a meaning inside a line."""
+_ACTIVE = re.compile(r"[\\`*\[\]<>&|~$^{}]|(?<![^\W_])_|_(?![^\W_])")
+"""Characters that CommonMark, GitHub's tables, strikethrough, footnotes and formulas give a meaning inside a line.
+
+Low lines inside a word have none.
+"""
 _AUTOLINK = re.compile(r"(?i)(?<=\w)\.(?=\w*[^\W\d_])|(?<=www)\.|:(?=//)|/(?=/)|(?<=mailto):|(?<=xmpp):")
 """Points of host names, and colons of addresses: some readers make links of bare ones."""
 _BEGINNING = re.compile(r"^(?:[#+=:!-]|(\d{1,9})([.)])(?=\s|$))")
@@ -75,7 +78,7 @@ def _inline(part: Inline) -> str:
         case Mark(text, strong):
             return f"**({text})**" if strong else f"*({text})*"
         case CitedSource(number):
-            return f"\\[S{number}\\]"
+            return f"[S{number}]"
         case SourceLink(title, url):
             if address := web_address(url):
                 return f"[{escaped(title, 'Untitled')}](<{address}>)"

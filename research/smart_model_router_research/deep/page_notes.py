@@ -20,7 +20,11 @@ def warning_of(run: ResearchRun) -> list[str]:
     """Return the warning above a report and what it is about; nothing at full delivery."""
     if run.delivery is Delivery.FULL:
         return []
+    if not run.graph.claims:
+        return [f"Not found in these sources.{_looked_at(run)}"]
     lines = [_WARNINGS[run.delivery]]
+    if run.delivery is Delivery.WITHHELD and run.graph.unresolved:
+        lines = ["The sources disagree, and nothing decides between them: see Contradictions."]
     if run.delivery is Delivery.WITHHELD and run.facts.accepted_by:
         lines = [f"Too little evidence; shown because {run.facts.accepted_by} accepted it."]
     if weak := [name for found in run.quality["failing_metrics"] for name in found]:
@@ -30,6 +34,28 @@ def warning_of(run: ResearchRun) -> list[str]:
     if not run.completeness.is_complete:
         lines.append("Not every sentence is supported by its citations; those are marked.")
     return lines
+
+
+def _looked_at(run: ResearchRun) -> str:
+    """Return how much was searched, as a sentence; "" where the run does not say."""
+    read, searched = run.facts.usage.get("documents"), run.facts.usage.get("searches")
+    if read is None or searched is None:
+        return ""
+    return f" {searched:,.10g} searches were made, and {read:,.10g} documents read in full."
+
+
+STOP_REASONS = {
+    "passed": "the gate was passed",
+    "max_rounds": "no more rounds were allowed",
+    "regression": "further rounds made it worse",
+    "contradiction": "a contradiction halts this policy",
+    "no_progress": "the last round found nothing new",
+    "budget": "a budget was used up",
+    "deadline": "the time was over",
+    "failed": "a step failed",
+    "interrupted": "it was interrupted",
+}
+"""The reasons to stop, in words."""
 
 
 def confidence_lines(run: ResearchRun) -> list[str]:
@@ -59,7 +85,8 @@ def _method(run: ResearchRun) -> Iterator[str]:
     quality, metrics = run.quality, run.config.metrics
     if run.facts.goal and run.facts.goal != run.facts.topic:
         yield f"Goal: {run.facts.goal}"
-    stop = f"; it ended because: {quality['stop_reason']}" if quality["stop_reason"] else ""
+    reason = quality["stop_reason"]
+    stop = f"; it ended since {STOP_REASONS.get(reason, reason)}" if reason else ""
     yield f"Rounds: {quality['rounds_completed']}, of which round {quality['selected_round']} is delivered{stop}."
     statuses = Counter(claim.status for claim in run.graph.claims)
     counted = ", ".join(f"{statuses[status]} {status}" for status in ClaimStatus if statuses[status])

@@ -221,7 +221,7 @@ def _method(run: ResearchRun) -> Iterator[PageBlock]:
 def _sources(run: ResearchRun) -> Iterator[PageBlock]:
     yield PageHeading(2, "Sources")
     if not run.documents:
-        yield PageLines(_lines(["No source was retrieved."]), is_list=False)
+        yield PageLines(_lines(["No source is cited."]), is_list=False)
         return
     documents = [run.documents[each] for each in run.numbers]
     rows = [

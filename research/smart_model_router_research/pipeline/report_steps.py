@@ -14,7 +14,7 @@ from smart_model_router_research.deep.artefact_records import MANIFEST
 from smart_model_router_research.deep.artefacts import write_artefacts
 from smart_model_router_research.deep.canonical_json import canonical
 from smart_model_router_research.deep.citation_completeness import mended
-from smart_model_router_research.deep.claims import ClaimGraph
+from smart_model_router_research.deep.claims import ClaimGraph, ClaimStatus
 from smart_model_router_research.deep.report import ReportPart, ResearchReport, report_of
 from smart_model_router_research.deep.research_run import ResearchFacts, ResearchRound, ResearchRun
 from smart_model_router_research.deep.sources import StoredDocument
@@ -29,6 +29,7 @@ async def synthesise(step: StepInput, tools: StepTools) -> Mapping[str, Any]:
     """Return the report: the claims of the best round, word by word, and what is not found in these sources."""
     graph = await tools.values.get(ClaimGraph, step.inputs["graph"])
     report = mended(report_of(graph), graph)
+    disputed = {claim.question_id for claim in graph.claims if claim.status is ClaimStatus.CONTRADICTED}
     missing = open_among(questions_of(step.inputs["questions"]), graph)
     answers = [
         each.text for section in report.sections if section.part is ReportPart.ANSWER for each in section.sentences
@@ -36,7 +37,10 @@ async def synthesise(step: StepInput, tools: StepTools) -> Mapping[str, Any]:
     return {
         "report": await tools.values.put(report),
         "executive_summary": answers,
-        "limitations": [f"Not found in these sources: {question.text}" for question in missing],
+        "limitations": [
+            f"{'The sources disagree' if question.id in disputed else 'Not found in these sources'}: {question.text}"
+            for question in missing
+        ],
         "next_search_actions": [f"Name further sources for: {question.text}" for question in missing],
     }
 

@@ -11,7 +11,6 @@ from smart_model_router_research.deep.claims import ClaimGraph, ClaimStatus, Sou
 from smart_model_router_research.deep.found_answers import ReadDocument
 from smart_model_router_research.deep.metrics import is_recent_source
 from smart_model_router_research.deep.offline import OfflineSession
-from smart_model_router_research.deep.origins import with_origins
 from smart_model_router_research.pipeline.planning_steps import extra_of, graph_of, questions_of
 from smart_model_router_research.pipeline.recorded_search import (
     Admits,
@@ -47,7 +46,7 @@ async def retrieve(step: StepInput, tools: StepTools) -> Mapping[str, Any]:
     topics = [await search.topics() for search in searches]
     for document in ledger.documents.values():
         tools.values.know(document)
-    documents = with_origins([each.stored for each in ledger.documents.values()])
+    documents = [each.stored for each in ledger.documents.values()]
     record = RetrievalRecord(
         documents=await tools.values.put_documents(documents),
         searches=tuple(ledger.searches.values()),

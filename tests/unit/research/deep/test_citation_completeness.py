@@ -211,12 +211,12 @@ def test_an_incomplete_report_is_delivered_one_level_lower() -> None:
 
 
 def test_without_a_model_a_report_says_its_claims_word_by_word() -> None:
-    """The answer is the first claim that covers each question, by priority; the others are findings."""
+    """The answer is the first claim that covers each question, what it is computed from after it, by priority."""
     found = report_of(example().graph)
 
     assert [section.part for section in found.sections] == ["answer", "findings", "findings"]
-    assert [sentence.claims for sentence in found.sections[0].sentences] == [("c1",), ("c4",), ("c6",)]
-    assert [sentence.claims for sentence in found.sections[1].sentences] == [("c7",), ("c8",), ("c9",)]
+    assert [sentence.claims for sentence in found.sections[0].sentences] == [("c9",), ("c4",), ("c6",)]
+    assert [sentence.claims for sentence in found.sections[1].sentences] == [("c1",), ("c7",), ("c8",)]
     texts = {each.id: each.text for each in example().graph.claims}
     assert all(sentence.text == texts[sentence.claims[0]] for sentence in found.sentences)
 
