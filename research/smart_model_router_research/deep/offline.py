@@ -112,7 +112,9 @@ class OfflineSession:
         pattern = read_question(question.text)
         found = await self.answer(pattern)
         if pattern.wanted is not Wanted.NUMBER and any(claim.attribute.casefold() in SYMMETRIC for claim in found):
-            await self.confirm(pattern)
+            pairs = {claim.text: claim for claim in reversed(await self.confirm(pattern))}
+            self.claims = [claim for claim in self.claims if claim not in found or claim.text not in pairs]
+            return [pairs.get(claim.text, claim) for claim in found]
         return found
 
     async def answer(self, pattern: QuestionPattern) -> list[ResearchClaim]:
@@ -170,7 +172,7 @@ class OfflineSession:
         asked = {fold(name).casefold() for name in pattern.entities}
         pairs = replace(pattern, wanted=Wanted.NUMBER)
         claims: list[ResearchClaim] = []
-        for found in await self._lists(pattern):
+        for found in await self._lists(pattern, least=1):
             names = {fold(name).casefold() for name in found.document.names}
             if found.statement.label.casefold() not in SYMMETRIC or not names & asked:
                 continue
@@ -233,15 +235,15 @@ class OfflineSession:
                 return inferred
         return []
 
-    async def _lists(self, pattern: QuestionPattern) -> list[FoundAnswer]:
-        """Return the values with several items of the label that a question names."""
+    async def _lists(self, pattern: QuestionPattern, least: int = 2) -> list[FoundAnswer]:
+        """Return the values, of so many items at least, of the label that a question names."""
         wanted = replace(pattern, wanted=Wanted.LIST, text=f"which {pattern.text}")
         read = await self._read(pattern.text)
         found = [
             a
             for document in read
             for a in answers_of(document, wanted)
-            if len(items_of(a.statement.value)) > 1 and a.statement.label
+            if len(items_of(a.statement.value)) >= least and a.statement.label
         ]
         newest = sorted(best_of_each(found), key=lambda answer: -answer.score)
         return newest[:2]

@@ -17,7 +17,7 @@ from smart_model_router.flow.clock import SystemClock, WallClock
 from smart_model_router_research.deep.artefact_files import run_of
 from smart_model_router_research.deep.artefact_records import HTML, MARKDOWN
 from smart_model_router_research.deep.artefacts import write_artefacts
-from smart_model_router_research.deep.corpus_search import CorpusSearch
+from smart_model_router_research.deep.offline import DocumentSearch
 from smart_model_router_research.deep.records import decode
 from smart_model_router_research.deep.verifying import read_folder
 from smart_model_router_research.engine import (
@@ -34,7 +34,7 @@ from smart_model_router_research.pipeline.run_inputs import RunInputs
 from smart_model_router_research.pipeline.stored_values import StoredValues
 from smart_model_router_research.pipeline.tools import SERVICE, ResearchTools
 from smart_model_router_research.pipeline.workflow_file import NAME, research_workflow
-from smart_model_router_research.workflow import Costs
+from smart_model_router_research.workflow import Costs, WorkflowDefinition
 
 INCOMPLETE = ("budget", "deadline", "failed", "interrupted")
 """The reasons to stop that make a run partial: it would have gone on."""
@@ -70,17 +70,18 @@ class ResearchResult:
 class DeepResearch:
     """Runs of research over corpora, kept in a store of runs, with their artefacts in a folder for each.
 
-    `corpora` are searched in their order; `engine` is `auto`, `kahn` or `langgraph`. Raises UnsuitableStore for a store
-    without documents.
+    `corpora` are searched in their order; `engine` is `auto`, `kahn` or `langgraph`. `workflow` stands in for the
+    shipped one; it has steps of the same names. Raises UnsuitableStore for a store without documents.
     """
 
     def __init__(
         self,
         *,
         store: RunStore,
-        corpora: Sequence[CorpusSearch],
+        corpora: Sequence[DocumentSearch],
         folder: Path,
         engine: str = "auto",
+        workflow: WorkflowDefinition | None = None,
         clock: Clock | None = None,
         wall: Callable[[], float] = WallClock.now,
     ) -> None:
@@ -93,6 +94,7 @@ class DeepResearch:
         self._corpora = tuple(corpora)
         self._folder = folder
         self._engine = engine
+        self._workflow = workflow
         self._clock = clock or SystemClock()
         self._wall = wall
 
@@ -103,7 +105,7 @@ class DeepResearch:
         the store raises.
         """
         known = run_id or run_id_of(inputs, self._wall())
-        workflow = research_workflow(inputs.analysts)
+        workflow = self._workflow_of(inputs)
         chosen = select_engine(workflow, self._engine, store=self._store)
         context = self._context(inputs, known, chosen.engine.name, chosen.reason)
         return await self._result(await chosen.engine.execute(workflow, context))
@@ -120,7 +122,7 @@ class DeepResearch:
         A reader that goes away stops nothing; one that comes again with its last seq misses nothing.
         """
         known = run_id or run_id_of(inputs, self._wall())
-        workflow = research_workflow(inputs.analysts)
+        workflow = self._workflow_of(inputs)
         chosen = select_engine(workflow, self._engine, store=self._store)
         context = self._context(inputs, known, chosen.engine.name, chosen.reason)
         async for event in chosen.engine.stream(workflow, context, first_to_read(after)):  # type: ignore[attr-defined]
@@ -130,7 +132,7 @@ class DeepResearch:
 
     async def cancel(self, run_id: str) -> None:
         """Cancel a run for good, in whichever process it runs. Raises RunNotFound."""
-        workflow = research_workflow((await self.inputs_of(run_id)).analysts)
+        workflow = self._workflow_of(await self.inputs_of(run_id))
         await select_engine(workflow, self._engine, store=self._store).engine.cancel(run_id)  # type: ignore[attr-defined]
 
     async def inputs_of(self, run_id: str) -> RunInputs:
@@ -157,11 +159,14 @@ class DeepResearch:
         """Return the report of a run as HTML. Raises OSError without one."""
         return (self._folder_of(run_id) / HTML).read_text(encoding="utf-8")
 
+    def _workflow_of(self, inputs: RunInputs) -> WorkflowDefinition:
+        return self._workflow or research_workflow(inputs.analysts)
+
     def _folder_of(self, run_id: str) -> Path:
         return self._folder / run_id
 
     def _context(self, inputs: RunInputs, run_id: str, engine: str, reason: str) -> ExecutionContext:
-        workflow = research_workflow(inputs.analysts)
+        workflow = self._workflow_of(inputs)
         seconds = inputs.budget.seconds
         tools = ResearchTools(
             values=self._values,

@@ -110,13 +110,14 @@ def open_among(questions: Sequence[SubQuestion], graph: ClaimGraph) -> list[SubQ
 
 
 def _queries(question: SubQuestion, number: int) -> list[PlannedQuery]:
+    pattern = read_question(question.text)
+    names = " ".join(pattern.entities)
+    stems = [term.stem for term in pattern.terms]
+    others = [word for stem in stems for word in (stem, *sorted(alternatives(stem) - {stem}))]
     texts = [(question.text, CONFIRM)]
-    if number > 1:
-        terms = read_question(question.text).terms
-        words = [word for term in terms for word in (term.stem, *sorted(alternatives(term.stem) - {term.stem}))]
-        texts.append((" ".join(words), BACKGROUND))
+    further = (" ".join(others), f"{names} {pattern.asked_noun}".strip(), " ".join(sorted(stems)))
+    texts += [(text, BACKGROUND) for text in further[: number - 1]]
     if question.critical:
-        names = " ".join(read_question(question.text).entities)
         texts.append((f"{names or question.text} {_TURNED}", DISCONFIRM))
     return [PlannedQuery(question_id=question.id, text=text, purpose=purpose) for text, purpose in texts if text]
 

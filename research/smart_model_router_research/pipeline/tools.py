@@ -9,7 +9,7 @@ from pathlib import Path
 
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.domain.ports import Clock
-from smart_model_router_research.deep.corpus_search import CorpusSearch
+from smart_model_router_research.deep.offline import DocumentSearch
 from smart_model_router_research.pipeline.stored_values import StoredValues
 from smart_model_router_research.workflow import StepInput
 
@@ -28,7 +28,7 @@ class ResearchTools:
     values: StoredValues
     clock: Clock
     wall: Callable[[], float]
-    searches: Sequence[CorpusSearch] = ()
+    searches: Sequence[DocumentSearch] = ()
     folder: Path | None = None
     facts: Mapping[str, str] = field(default_factory=dict)
 
@@ -42,7 +42,7 @@ class StepTools:
     clock: Clock
     wall: Callable[[], float]
     facts: Mapping[str, str]
-    _searches: Sequence[CorpusSearch] | None = None
+    _searches: Sequence[DocumentSearch] | None = None
     _folder: Path | None = None
 
     def moment(self) -> str:
@@ -50,7 +50,7 @@ class StepTools:
         return datetime.fromtimestamp(int(self.wall()), UTC).isoformat()
 
     @property
-    def searches(self) -> Sequence[CorpusSearch]:
+    def searches(self) -> Sequence[DocumentSearch]:
         """The sources that can be searched."""
         if self._searches is None:
             raise ToolRefused(self.step, "search")

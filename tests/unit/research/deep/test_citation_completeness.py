@@ -249,7 +249,7 @@ def test_kinds_of_claims_are_told_apart() -> None:
 
     assert r"- The parliament has 120 seats. [S1] *(quoted)* *(single source)*" in page
     assert r"countries with a capital). [S1] [S2] [S3] *(computed)*" in page
-    assert r"- Capital of Corland: Corport [S2] *(single source)*" in page
+    assert r"- Capital of Corland: Corport [S3] *(single source)*" in page
 
 
 @pytest.mark.parametrize("selected", [1, 2])

@@ -1,0 +1,118 @@
+"""Small worlds for runs of research: pages in memory, a search over them, and what two runs have in common."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from smart_model_router_research.deep import DateConfidence, SourceDate, SourceTier, StoredDocument
+from smart_model_router_research.deep.artefact_records import MANIFEST
+from smart_model_router_research.deep.found_answers import ReadDocument
+from smart_model_router_research.deep.matching import stems_of
+from smart_model_router_research.deep.sources import sha256_of
+from smart_model_router_research.engine import MemoryRunStore, RunStore
+from smart_model_router_research.pipeline.deep_research import DeepResearch
+from smart_model_router_research.pipeline.run_inputs import RunInputs
+from smart_model_router_research.workflow import WorkflowDefinition
+
+AS_OF = "2026-07-01"
+ENGINES = ("kahn", "langgraph")
+PAGES = {
+    "arland.md": "# Arland\n\nCapital: Arville\n\nPopulation: 1,204,000\n\nBorder countries: Borland 447 km; Corland 120 km\n",
+    "borland.md": "# Borland\n\nCapital: Bortown\n\nPopulation: 2,000,000\n\nBorder countries: Arland 467 km\n",
+    "corland.md": "# Corland\n\nCapital: Corport\n\nBorder countries: Arland 120 km\n",
+    "notes.md": "# Notes\n\nThe gateway listens on port 8443. Sessions are kept for 30 days.\n",
+}
+
+
+def page(path: str, text: str, day: str = "2026-06-01", **facts: Any) -> ReadDocument:
+    """Return a page of the corpus `world`, of a day ("" for none)."""
+    published = SourceDate(day=day, signal="corpus", confidence=DateConfidence.HIGH) if day else None
+    stored = StoredDocument(
+        id=f"world/{path}",
+        text=text,
+        sha256=sha256_of(text),
+        title=text.partition("\n")[0].removeprefix("# "),
+        publisher="World",
+        tier=facts.pop("tier", SourceTier.A),
+        tier_reason="corpus world",
+        corpus="world",
+        alone_suffices=facts.pop("alone_suffices", True),
+        published=published,
+        backend="corpus",
+        **facts,
+    )
+    return ReadDocument(stored, path)
+
+
+@dataclass
+class ListedSearch:
+    """A search over pages in memory: those that share the most words with a text come first."""
+
+    pages: Sequence[ReadDocument] = field(default_factory=lambda: [page(path, text) for path, text in PAGES.items()])
+    texts: list[str] = field(default_factory=list)
+
+    async def search(self, text: str, most: int = 16) -> list[ReadDocument]:
+        """Return the pages that share words with a text, the best first."""
+        self.texts.append(text)
+        asked = stems_of(text)
+        scored = [(len(asked & stems_of(each.stored.text)), each) for each in self.pages]
+        return [each for score, each in sorted(scored, key=lambda pair: -pair[0]) if score][:most]
+
+    async def topics(self) -> frozenset[str]:
+        """Return no names: the pages are about different things."""
+        return frozenset()
+
+
+@dataclass
+class EndlessSearch:
+    """A search that gives a new page for every text, none of which answers anything."""
+
+    asked: int = 0
+
+    async def search(self, text: str, most: int = 16) -> list[ReadDocument]:
+        """Return a page that no search gave before."""
+        del text, most
+        self.asked += 1
+        return [page(f"{self.asked}.md", f"# Page {self.asked}\n\nNothing of interest happened on day {self.asked}.\n")]
+
+    async def topics(self) -> frozenset[str]:
+        """Return no names."""
+        return frozenset()
+
+
+def inputs(topic: str, **others: Any) -> RunInputs:
+    """Return the inputs of a run over one corpus of today."""
+    return RunInputs(**{"topic": topic, "as_of": AS_OF, "min_recent_sources": 1, **others})
+
+
+def research(
+    folder: Path,
+    engine: str = "kahn",
+    search: ListedSearch | EndlessSearch | None = None,
+    store: RunStore | None = None,
+    workflow: WorkflowDefinition | None = None,
+    **others: Any,
+) -> DeepResearch:
+    """Return the runs of research over a world, with their artefacts in a folder."""
+    return DeepResearch(
+        store=MemoryRunStore() if store is None else store,
+        corpora=[ListedSearch() if search is None else search],
+        folder=folder,
+        engine=engine,
+        workflow=workflow,
+        **others,
+    )
+
+
+def comparable(folder: Path) -> dict[str, bytes]:
+    """Return the files of a run as two runs of one topic have to share them: without times, ids and engines."""
+    files = {str(each.relative_to(folder)): each.read_bytes() for each in sorted(folder.rglob("*")) if each.is_file()}
+    manifest = json.loads(files[MANIFEST])
+    del manifest["sha256"]
+    for name in ("run_id", "finished_at", "engine"):
+        del manifest["run"][name]
+    return files | {MANIFEST: json.dumps(manifest, sort_keys=True).encode()}

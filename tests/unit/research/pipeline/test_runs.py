@@ -1,0 +1,151 @@
+"""Runs of research over small worlds, on both engines: the steps that run, what is delivered, and what is left."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from smart_model_router_research.deep import verify
+from smart_model_router_research.engine import MemoryRunStore, StepState
+from smart_model_router_research.pipeline.deep_research import ResearchResult
+from tests.research_worlds import ENGINES, PAGES, EndlessSearch, ListedSearch, comparable, inputs, page, research
+
+pytestmark = pytest.mark.parametrize("engine", ENGINES)
+
+
+def run(folder: Path, engine: str, topic: str, search: Any = None, **others: Any) -> tuple[ResearchResult, set[str]]:
+    """Return the result of a run, and the steps that ran."""
+
+    async def main() -> tuple[ResearchResult, set[str]]:
+        store = MemoryRunStore()
+        found = await research(folder, engine, search, store).run(inputs(topic, **others), "run")
+        steps = (await store.load("run")).steps
+        return found, {name for name, step in steps.items() if step.result.state is StepState.SUCCEEDED}
+
+    return asyncio.run(main())
+
+
+def test_a_round_that_passes_is_the_last_one(tmp_path: Path, engine: str) -> None:
+    """11 steps: planning, one round, the end."""
+    found, ran = run(tmp_path, engine, "What is the capital of Arland?")
+
+    assert (found.status, found.delivery, found.stop_reason) == ("completed", "full", "passed")
+    assert found.answers == ("Capital of Arland: Arville",)
+    assert len(ran) == 11
+    assert verify(tmp_path / "run").is_sound
+
+
+def test_a_question_that_is_not_found_is_asked_twice(tmp_path: Path, engine: str) -> None:
+    """17 steps: the second round, in other words, brings nothing new."""
+    found, ran = run(tmp_path, engine, "What is the currency of Arland?")
+
+    assert (found.status, found.delivery, found.stop_reason) == ("completed", "withheld", "no_progress")
+    assert found.not_found == ("Not found in these sources: What is the currency of Arland?",)
+    assert "Not found in these sources." in found.report
+    assert len(ran) == 17
+    assert verify(tmp_path / "run").is_sound
+
+
+def test_old_sources_are_looked_up_once_more(tmp_path: Path, engine: str) -> None:
+    """14 steps: to repair recency a second round searches and verifies, and finds nothing of the last half year."""
+    old = ListedSearch([page(path, text, "2024-06-01") for path, text in PAGES.items()])
+    found, ran = run(tmp_path, engine, "Which countries border Corland?", old)
+
+    assert (found.delivery, found.stop_reason) == ("moderate", "no_progress")
+    assert len(ran) == 14
+    assert "retrieval_react_r2" in ran
+    assert "analyst_ai_r2" not in ran
+    assert verify(tmp_path / "run").is_sound
+
+
+def test_four_full_rounds_are_the_most(tmp_path: Path, engine: str) -> None:
+    """29 steps: each round brings documents, and none of them answers."""
+    found, ran = run(tmp_path, engine, "What is the capital of Arland?", EndlessSearch())
+
+    assert (found.status, found.delivery, found.stop_reason) == ("completed", "withheld", "max_rounds")
+    assert len(ran) == 29
+    assert verify(tmp_path / "run").is_sound
+
+
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_there_are_no_more_rounds_than_are_allowed(tmp_path: Path, engine: str, most: int) -> None:
+    """Each round has 6 steps."""
+    found, ran = run(tmp_path, engine, "What is the capital of Arland?", EndlessSearch(), max_rounds=most)
+
+    assert found.stop_reason == "max_rounds"
+    assert len(ran) == 5 + 6 * most
+
+
+def test_a_border_is_confirmed_from_both_sides(tmp_path: Path, engine: str) -> None:
+    """The list is taken apart; a pair that both pages tell alike has both as its sources."""
+    found, _ = run(tmp_path, engine, "Which countries border Corland?")
+
+    assert found.delivery == "full"
+    assert "Border countries of Corland: Arland 120 km [S1] [S2]" in found.report
+
+
+def test_a_contradiction_is_shown_with_both_values(tmp_path: Path, engine: str) -> None:
+    """Neither counts, so the question is disputed and not answered."""
+    found, _ = run(tmp_path, engine, "How long is the border between Arland and Borland?")
+
+    assert found.delivery == "withheld"
+    assert found.answers == ()
+    assert found.not_found == ("The sources disagree: How long is the border between Arland and Borland?",)
+    assert "The sources disagree, and nothing decides between them: see Contradictions." in found.report
+    for value in ("447 km", "467 km"):
+        assert value in found.report
+
+
+def test_two_steps_are_joined(tmp_path: Path, engine: str) -> None:
+    """The answer is what the second step says, and both claims that it rests on are cited."""
+    found, _ = run(tmp_path, engine, "What is the population of the country whose capital is Bortown?")
+
+    assert found.answers
+    assert "2,000,000" in found.answers[0]
+
+
+@pytest.mark.parametrize(
+    ("limit", "problem"), [("searches", "budget.searches is 1"), ("fetches", "budget.fetches is 1")]
+)
+def test_a_budget_that_is_used_up_leaves_a_partial_report(
+    tmp_path: Path, engine: str, limit: str, problem: str
+) -> None:
+    """What was found by then is delivered, and the report says what was not done."""
+    topic = "What is the capital of Arland? What is the capital of Borland? What is the capital of Corland?"
+    budget = {"reserve": 0.0, limit: 1}
+    found, _ = run(tmp_path, engine, topic, budget=inputs("x").budget.__class__(**budget))
+
+    assert (found.status, found.stop_reason) == ("partial", "budget")
+    assert any(problem in each for each in found.problems)
+    assert found.report
+    assert verify(tmp_path / "run").is_sound
+
+
+def test_the_engines_write_the_same_bytes(tmp_path: Path, engine: str) -> None:
+    """X7: a second run, on the other engine, has the same artefacts but for ids, times and the engine's name."""
+    topic = "Which countries border Arland? What is the capital of Borland? What is the currency of Corland?"
+    run(tmp_path / "one", engine, topic)
+    run(tmp_path / "other", next(each for each in ENGINES if each != engine), topic)
+
+    assert comparable(tmp_path / "one" / "run") == comparable(tmp_path / "other" / "run")
+
+
+def test_a_run_is_kept_with_its_inputs(tmp_path: Path, engine: str) -> None:
+    """The manifest names workflow, engine and stop reason; a person who asks again gets the same result."""
+
+    async def main() -> tuple[ResearchResult, ResearchResult]:
+        store = MemoryRunStore()
+        runs = research(tmp_path, engine, store=store)
+        first = await runs.run(inputs("What is the capital of Arland?"), "run")
+        return first, await research(tmp_path, engine, store=store).resume("run")
+
+    first, again = asyncio.run(main())
+    facts = json.loads((tmp_path / "run" / "rag_manifest.json").read_text("utf-8"))["run"]
+
+    assert first == again
+    assert (facts["workflow"], facts["engine"], facts["stop_reason"]) == ("deep_research", engine, "passed")
+    assert facts["usage"] == {"documents": 4.0, "searches": 2.0}
