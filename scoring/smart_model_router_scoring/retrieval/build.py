@@ -70,9 +70,9 @@ async def index_folder(
 ) -> IndexReport:
     """Bring the index at `db` up to date with `folder`: read what is new or changed, forget what has vanished.
 
-    `now` is seconds since 1970. Without an embedder the index has no vectors. Raises NotADirectoryError,
-    ForeignIndex for the index of another folder, IndexBusy when another process is writing, UnusableVectors for those
-    of two lengths, and what the embedder raises; then the index is as it was.
+    A single file is a folder of one. `now` is seconds since 1970. Without an embedder the index has no vectors. Raises
+    NotADirectoryError for what is neither, ForeignIndex for the index of another folder, IndexBusy when another process
+    is writing, UnusableVectors for those of two lengths, and what the embedder raises; then the index is as it was.
     """
     root = await asyncio.to_thread(_root, folder)
     writer = await asyncio.to_thread(_Writer.open, Path(db), root, tokenizer, embedder.name if embedder else None)
@@ -103,7 +103,7 @@ async def _finished(writer: _Writer, work: Callable[P, T], *args: P.args, **opti
 
 def _root(folder: str | Path) -> Path:
     root = Path(folder).resolve()
-    if not root.is_dir():
+    if not root.is_dir() and not root.is_file():
         raise NotADirectoryError(20, "not a folder", str(folder))
     return root
 

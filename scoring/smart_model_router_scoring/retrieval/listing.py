@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,7 +31,7 @@ class Listing:
 
 
 def scan(root: Path, notes: Notes) -> Listing:
-    """The readable kinds of file below `root`. Hidden files and folders, and symbolic links, are left out.
+    """The readable kinds of file below `root`, or `root` itself. Hidden files and folders, and links, are left out.
 
     (A symbolic link may lead out of the folder, or in a circle.) What cannot be looked at becomes a note.
     """
@@ -44,26 +45,34 @@ def scan(root: Path, notes: Notes) -> Listing:
         closed.add(path)
         notes.add("unreadable", path, error.strerror)
 
-    for folder, folders, names in os.walk(root, onerror=unreadable):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        for name in names:
-            file = Path(folder, name)
-            if name.startswith(".") or file.suffix.lower() not in MOST_BYTES or file.is_symlink():
-                continue
-            try:
-                one = _found(root, file, notes)
-            except OSError as error:
-                unreadable(error)
-                continue
-            if one is not None and file.suffix.lower() == PDF and not pdfs:
-                unread.append(one.path)
-            elif one is not None:
-                found.append(one)
+    if root.is_file():
+        files: Iterable[Path] = [root]
+        root = root.parent
+    else:
+        files = _files_below(root, unreadable)
+    for file in files:
+        if file.name.startswith(".") or file.suffix.lower() not in MOST_BYTES or file.is_symlink():
+            continue
+        try:
+            one = _found(root, file, notes)
+        except OSError as error:
+            unreadable(error)
+            continue
+        if one is not None and file.suffix.lower() == PDF and not pdfs:
+            unread.append(one.path)
+        elif one is not None:
+            found.append(one)
     if unread:  # they have not vanished
         closed.update(unread)
         more = f", and {len(unread) - 1} more" if len(unread) > 1 else ""
         notes.add("pdf", min(unread) + more, "`pip install 'smart-model-router[pdf]'` lets PDF files be read")
     return Listing(tuple(sorted(found, key=lambda one: one.path)), frozenset(closed))
+
+
+def _files_below(root: Path, unreadable: Callable[[OSError], None]) -> Iterator[Path]:
+    for folder, folders, names in os.walk(root, onerror=unreadable):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        yield from (Path(folder, name) for name in names)
 
 
 def _found(root: Path, file: Path, notes: Notes) -> SourceFile | None:

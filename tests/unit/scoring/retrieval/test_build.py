@@ -313,6 +313,19 @@ async def test_what_may_not_be_read_has_not_vanished(tmp_path: Path, monkeypatch
     assert [pair[0] for pair in await QueryOrchestrator(db).query("statistics")] == ["store.txt#L1-L3"]
 
 
+async def test_a_single_file_is_a_folder_of_one(tmp_path: Path) -> None:
+    """Its neighbours are not read, and a change of it is noticed."""
+    file, db = tmp_path / "one.md", tmp_path / "index.sqlite"
+    (tmp_path / "other.md").write_text("# Other\n\nAnother text.\n")
+    file.write_text("# One\n\nThe first text.\n")
+    first = await index_folder(file, db, now=NOW)
+    file.write_text("# One\n\nThe second text, which is longer.\n")
+    second = await index_folder(file, db, now=NOW)
+
+    assert (first.documents, second.changed, second.removed, second.root) == (1, 1, 0, str(file))
+    assert [pair[0] for pair in await QueryOrchestrator(db).query("second")] == ["one.md#L1-L3"]
+
+
 async def test_a_folder_that_is_none_is_an_error(tmp_path: Path) -> None:
     """And no file is made for it."""
     with pytest.raises(NotADirectoryError):
