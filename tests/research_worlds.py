@@ -21,7 +21,9 @@ from smart_model_router_research.workflow import WorkflowDefinition
 AS_OF = "2026-07-01"
 ENGINES = ("kahn", "langgraph")
 PAGES = {
-    "arland.md": "# Arland\n\nCapital: Arville\n\nPopulation: 1,204,000\n\nBorder countries: Borland 447 km; Corland 120 km\n",
+    "arland.md": (
+        "# Arland\n\nCapital: Arville\n\nPopulation: 1,204,000\n\nBorder countries: Borland 447 km; Corland 120 km\n"
+    ),
     "borland.md": "# Borland\n\nCapital: Bortown\n\nPopulation: 2,000,000\n\nBorder countries: Arland 467 km\n",
     "corland.md": "# Corland\n\nCapital: Corport\n\nBorder countries: Arland 120 km\n",
     "notes.md": "# Notes\n\nThe gateway listens on port 8443. Sessions are kept for 30 days.\n",
@@ -86,7 +88,8 @@ class EndlessSearch:
 
 def inputs(topic: str, **others: Any) -> RunInputs:
     """Return the inputs of a run over one corpus of today."""
-    return RunInputs(**{"topic": topic, "as_of": AS_OF, "min_recent_sources": 1, **others})
+    given: dict[str, Any] = {"topic": topic, "as_of": AS_OF, "min_recent_sources": 1, **others}
+    return RunInputs(**given)
 
 
 def research(

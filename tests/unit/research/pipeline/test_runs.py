@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from smart_model_router_research.deep import verify
 from smart_model_router_research.engine import MemoryRunStore, StepState
 from smart_model_router_research.pipeline.deep_research import ResearchResult
+from smart_model_router_research.pipeline.run_inputs import ResearchBudget
 from tests.research_worlds import ENGINES, PAGES, EndlessSearch, ListedSearch, comparable, inputs, page, research
 
 pytestmark = pytest.mark.parametrize("engine", ENGINES)
@@ -116,8 +118,7 @@ def test_a_budget_that_is_used_up_leaves_a_partial_report(
 ) -> None:
     """What was found by then is delivered, and the report says what was not done."""
     topic = "What is the capital of Arland? What is the capital of Borland? What is the capital of Corland?"
-    budget = {"reserve": 0.0, limit: 1}
-    found, _ = run(tmp_path, engine, topic, budget=inputs("x").budget.__class__(**budget))
+    found, _ = run(tmp_path, engine, topic, budget=replace(ResearchBudget(reserve=0.0), **{limit: 1}))
 
     assert (found.status, found.stop_reason) == ("partial", "budget")
     assert any(problem in each for each in found.problems)
