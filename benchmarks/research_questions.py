@@ -55,7 +55,7 @@ async def _print_figures(name: str, rows: Sequence[Row], corpora: Sequence[Corpu
 
 async def _factbook(folder: Path) -> bool:
     corpora = await factbooks(folder)
-    figures = await _print_figures("factbook", rows_of("factbook_questions"), corpora)
+    figures = await _print_figures("factbook", rows_of("factbook"), corpora)
     more = await _print_figures("factbook, more", rows_of("factbook_more"), corpora[:1])
     invented = figures["unanswerable"][1] + more["unanswerable"][1]
     return sum(right for _, _, right, _ in figures.values()) >= 28 and not invented
@@ -68,7 +68,7 @@ async def _pydoc(folder: Path) -> bool:
         print(f"without Python's documentation: {error}", file=sys.stderr)
         return False
     (folder / "python").symlink_to(sources)
-    figures = await _print_figures("pydoc", rows_of("version_questions"), [await corpus(folder / "python")])
+    figures = await _print_figures("pydoc", rows_of("versions"), [await corpus(folder / "python")])
     asked, answered, right, _ = figures["version"]
     return answered >= 0.65 * asked and right >= 0.96 * answered
 

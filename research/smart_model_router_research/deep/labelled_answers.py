@@ -13,7 +13,7 @@ from smart_model_router_research.deep.readings import SYMMETRIC
 from smart_model_router_research.deep.sentence_answers import LEAST_OPEN_COVERAGE
 from smart_model_router_research.deep.statements import Statement
 from smart_model_router_research.deep.typed_values import item_at, typed_value
-from smart_model_router_research.deep.values import items_of, numbers_in
+from smart_model_router_research.deep.values import items_of, numbers_in, without_name
 from smart_model_router_research.deep.vouching import (
     EMPTY_IN_LABELS,
     Vouching,
@@ -34,7 +34,8 @@ def answer_by_label(
     attribute = [term for term in pattern.terms if term.weight >= 0.6]
     in_label = [term for term in attribute if any_in(term.others, label_stems)]
     entity = entity_of(statement, pattern, document)
-    if match.inner and statement.label.casefold() in SYMMETRIC:
+    is_pair = bool(match.inner) and statement.label.casefold() in SYMMETRIC
+    if is_pair:
         entity = document.names[0]
     if pattern.asked_noun and pattern.wanted is Wanted.FACT and not pattern.entities:
         rest = [term.stem for term in attribute if term.stem not in stems_of(pattern.asked_noun)]
@@ -51,9 +52,11 @@ def answer_by_label(
         if typed is not None and not (match.inner and typed.text in match.inner):
             exact = sum(term.stem in label_stems for term in in_label) / len(in_label)
             score = 2 * match.coverage + specific + match.nearness + 0.3 + 0.1 * exact
+            whole = item_at(item, typed)
+            value, unit = (without_name(whole, match.inner[0]), "") if is_pair else (typed.text, typed.unit)
             return FoundAnswer(
-                document=document, statement=statement, value=typed.text, unit=typed.unit, score=score, entity=entity,
-                attribute=statement.label, item=item_at(item, typed), other="".join(match.inner[:1]),
+                document=document, statement=statement, value=value, unit=unit, score=score, entity=entity,
+                attribute=statement.label, item=whole, other="".join(match.inner[:1]),
             )  # fmt: skip
     if pattern.asked_noun and pattern.wanted in (Wanted.FACT, Wanted.PERSON) and not match.is_about:
         return _reversed(statement, pattern, document, match, asked)

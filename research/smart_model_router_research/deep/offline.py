@@ -25,7 +25,7 @@ from smart_model_router_research.deep.questions import (
 )
 from smart_model_router_research.deep.readings import SYMMETRIC
 from smart_model_router_research.deep.sources import StoredDocument
-from smart_model_router_research.deep.values import items_of, numbers_in
+from smart_model_router_research.deep.values import items_of, numbers_in, without_name
 
 MANY_HITS = 40
 """Passages that are looked at where an entity has to be found by what is said of it."""
@@ -334,7 +334,7 @@ def _pairs_in(found: FoundAnswer) -> Iterator[FoundAnswer]:
     for item in items_of(found.statement.value)[:MAX_MEMBERS]:
         name, number = _name_and_number(item)
         if name and number:
-            value = " ".join(item.replace(name, " ").split())
+            value = without_name(item, name)
             yield replace(found, value=value, item=item, entity=found.document.names[0], other=name, unit="")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from smart_model_router_research.deep.claims import ClaimGraph, ClaimStatus, ResearchClaim, SubQuestion
+from smart_model_router_research.deep.claims import ClaimGraph, ClaimKind, ClaimStatus, ResearchClaim, SubQuestion
 from smart_model_router_research.deep.metrics import covers
 
 
@@ -73,7 +73,7 @@ def report_of(graph: ClaimGraph) -> ResearchReport:
         if not claims:
             continue
         premises = {premise for claim in claims for premise in claim.premises}
-        claims.sort(key=lambda claim: claim.id in premises)
+        claims.sort(key=lambda claim: (claim.id in premises, claim.kind is not ClaimKind.INFERENCE))
         first = next((claim for claim in claims if covers(claim, graph.documents, known)), claims[0])
         rest = tuple(sentence_of(claim) for claim in claims if claim is not first)
         answers.append(sentence_of(first))

@@ -130,6 +130,11 @@ def persons_in(text: str) -> Iterator[FoundValue]:
             yield FoundValue(name, start, match.end())
 
 
+def without_name(item: str, name: str) -> str:
+    """Return what an item of a list says beside the name in it: all numbers and remarks about that."""
+    return " ".join(item.replace(name, " ").split()) or item
+
+
 def items_of(value: str) -> list[str]:
     """Return the items of a list in one line: at semicolons where there are any, else at commas; one for no list."""
     value = value.strip().rstrip(".")

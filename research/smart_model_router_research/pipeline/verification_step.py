@@ -90,23 +90,26 @@ def _merged(claims: Sequence[ResearchClaim], examiner: ClaimExaminer) -> list[Re
     for claim in claims:
         matter = (claim.question_id, matter_of(claim))
         places = by_matter.setdefault(matter, []) if matter[1] is not None else []
-        if claim.id not in needed and any(_absorbed(kept, at, claim, examiner) for at in places):
-            continue
-        places.append(len(kept))
-        kept.append(claim)
+        merged = next((at for at in places if _merge_at(kept, at, claim, needed, examiner)), None)
+        if merged is None:
+            places.append(len(kept))
+            kept.append(claim)
     return kept
 
 
-def _absorbed(kept: list[ResearchClaim], at: int, claim: ResearchClaim, examiner: ClaimExaminer) -> bool:
-    """Give the evidence of a claim to the one at this place, where it is good for that, too."""
+def _merge_at(
+    kept: list[ResearchClaim], at: int, claim: ResearchClaim, needed: set[str], examiner: ClaimExaminer
+) -> bool:
+    """Make one claim of that at this place and another, where they agree; what an inference rests on keeps its id."""
     one = kept[at]
-    if compare_claims(one, claim).relation is not Relation.AGREES or one.as_of != claim.as_of:
+    if compare_claims(one, claim).relation is not Relation.AGREES or {one.id, claim.id} <= needed:
         return False
-    mine = {evidence.doc_id for evidence in one.evidence}
-    more = [evidence for evidence in claim.evidence if evidence.doc_id not in mine]
-    if any(examiner.support(one.text, evidence).status is not SupportStatus.SUPPORTED for evidence in more):
+    stays, goes = (claim, one) if claim.id in needed else (one, claim)
+    mine = {evidence.doc_id for evidence in stays.evidence}
+    more = [evidence for evidence in goes.evidence if evidence.doc_id not in mine]
+    if any(examiner.support(stays.text, evidence).status is not SupportStatus.SUPPORTED for evidence in more):
         return False
-    kept[at] = replace(one, evidence=(*one.evidence, *more))
+    kept[at] = replace(stays, evidence=(*stays.evidence, *more), as_of=max(stays.as_of, goes.as_of))
     return True
 
 

@@ -29,7 +29,7 @@ def countries(tmp_path_factory: pytest.TempPathFactory) -> list[CorpusSearch]:
 @pytest.fixture(scope="module")
 def thirty(countries: list[CorpusSearch]) -> Judged:
     """The 30 questions about countries, answered."""
-    return asyncio.run(ask_all(rows_of("factbook_questions"), countries))
+    return asyncio.run(ask_all(rows_of("factbook"), countries))
 
 
 @pytest.fixture(scope="module")
