@@ -14,7 +14,7 @@ app = typer.Typer(
     name="smr",
     help="A resilient router between you and every model provider.",
     epilog="Exit codes: 0 ok, 1 failed, 2 usage, 3 configuration, 4 no target could answer, 5 degraded, "
-    "7 waits for a decision, 8 held by another process.",
+    "6 a report withheld or below what was asked for, 7 waits for a decision, 8 held by another process.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

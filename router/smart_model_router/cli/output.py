@@ -85,7 +85,7 @@ def _encodable(text: str, file: TextIO) -> str:
 
 
 class ExitCode(IntEnum):
-    """The exit codes. 2 (usage) is typer's own; 6 is not used."""
+    """The exit codes. 2 (usage) is also typer's own."""
 
     OK = 0
     FAILED = 1
@@ -93,6 +93,8 @@ class ExitCode(IntEnum):
     CONFIGURATION = 3
     UNAVAILABLE = 4
     DEGRADED = 5
+    WITHHELD = 6
+    """A report of research is withheld, or below what was asked for."""
     PAUSED = 7
     """A run waits for a decision."""
     BUSY = 8
@@ -100,7 +102,22 @@ class ExitCode(IntEnum):
     INTERRUPTED = 130
 
 
+class OptionFault(ConfigurationError):
+    """An option or argument of a command that cannot be used, found after typer's own look. `faults` are all of them.
+
+    The message has a line for each.
+    """
+
+    def __init__(self, faults: Sequence[ConfigurationError]) -> None:
+        first, *others = faults
+        super().__init__(first.key, first.value, first.expected)
+        self.with_others(others)
+        self.message = "\n".join(fault.message for fault in faults)
+        self.args = (self.message,)
+
+
 _CODES: tuple[tuple[type[SmartRouterError], ExitCode], ...] = (
+    (OptionFault, ExitCode.USAGE),
     (ConfigurationError, ExitCode.CONFIGURATION),
     (RouterUnavailable, ExitCode.UNAVAILABLE),
 )

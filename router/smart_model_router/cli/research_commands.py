@@ -3,18 +3,158 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from smart_model_router.cli.command import Command, Json, command
+from smart_model_router.cli.command import Command, Config, Json, Prompt, command
 
 research = typer.Typer(name="research", no_args_is_help=True, rich_markup_mode=None)
+Level = Literal["full", "moderate", "low"]
+RunName = Annotated[str, typer.Argument(metavar="RUN", help="The id of a run (see smr research list).")]
+Corpora = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--corpus", metavar="PATH", help="A folder, a document or an index; may be repeated. Else research.corpora."
+    ),
+]
+AsOf = Annotated[str | None, typer.Option("--as-of", metavar="DAY", help="The day that ages count to; else today.")]
+Domain = Annotated[str | None, typer.Option(help="Its window of recency (evaluation.deep_research.recency_windows).")]
+MaxRounds = Annotated[int | None, typer.Option("--max-rounds", min=1, max=4, help="Else research.rounds.")]
+MinCi = Annotated[float | None, typer.Option("--min-ci", min=0, max=1, help="The index that passes the gate.")]
+MinRecent = Annotated[
+    int | None, typer.Option("--min-recent-sources", min=0, help="The recent sources that pass the gate.")
+]
+BudgetUsd = Annotated[float | None, typer.Option("--budget-usd", min=0, help="The most that models may cost.")]
+Seconds = Annotated[float | None, typer.Option("--timeout", min=0.001, help="Seconds; then it ends with what it has.")]
+Evaluation = Annotated[Path | None, typer.Option(metavar="FILE", help="The section evaluation from a file of its own.")]
+Engine = Annotated[str | None, typer.Option(help="auto, kahn or langgraph; else workflows.engine.")]
+Out = Annotated[Path | None, typer.Option(metavar="DIR", help="Copy the folder of artefacts there, a new folder.")]
+FailBelow = Annotated[Level | None, typer.Option("--fail-below", help="Exit with 6 below this level of delivery.")]
 
 
 @research.callback()
 def _research() -> None:
     """Answers whose every statement code can check against its source."""
+
+
+@command(research, "run", "research_runs:run_run")
+class RunResearch(Command):
+    """Answer a question from your documents, each sentence with its source; 6 when the report is withheld."""
+
+    topic: Prompt
+    corpus: Corpora = None
+    goal: Annotated[str | None, typer.Option(metavar="TEXT", help="The purpose of the answer.")] = None
+    as_of: AsOf = None
+    domain: Domain = None
+    max_rounds: MaxRounds = None
+    min_ci: MinCi = None
+    min_recent_sources: MinRecent = None
+    budget_usd: BudgetUsd = None
+    timeout: Seconds = None
+    deliver: Annotated[
+        Literal["auto", "always"] | None, typer.Option(help="always: show a report that is too weak, too.")
+    ] = None
+    evaluation: Evaluation = None
+    engine: Engine = None
+    out: Out = None
+    fail_below: FailBelow = None
+    config: Config = None
+    as_json: Json = False
+
+
+@command(research, "plan", "research_plan:run_plan")
+class PlanResearch(Command):
+    """Show the questions, steps, limits and unreachable gates of a run, without running it."""
+
+    topic: Prompt
+    corpus: Corpora = None
+    goal: Annotated[str | None, typer.Option(metavar="TEXT", help="The purpose of the answer.")] = None
+    as_of: AsOf = None
+    domain: Domain = None
+    max_rounds: MaxRounds = None
+    min_ci: MinCi = None
+    min_recent_sources: MinRecent = None
+    budget_usd: BudgetUsd = None
+    timeout: Seconds = None
+    evaluation: Evaluation = None
+    config: Config = None
+    as_json: Json = False
+
+
+@command(research, "resume", "research_runs:run_resume")
+class ResumeResearch(Command):
+    """Go on with a run that was interrupted; one that has ended prints its report again."""
+
+    run_id: RunName
+    engine: Engine = None
+    out: Out = None
+    fail_below: FailBelow = None
+    config: Config = None
+    as_json: Json = False
+
+
+@command(research, "watch", "research_runs:run_watch")
+class WatchResearch(Command):
+    """Follow a run from its beginning, whichever process runs it."""
+
+    run_id: RunName
+    config: Config = None
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object for each event.")] = False
+
+
+@command(research, "list", "research_store:run_list")
+class ListResearch(Command):
+    """List the runs of research, the latest first."""
+
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many at most.")] = 20
+    config: Config = None
+    as_json: Json = False
+
+
+@command(research, "status", "research_store:run_status")
+class ShowResearch(Command):
+    """Show how a run stands."""
+
+    run_id: RunName
+    config: Config = None
+    as_json: Json = False
+
+
+@command(research, "report", "research_store:run_report")
+class ReportResearch(Command):
+    """Print the report of a run; 6 when it is withheld and not accepted."""
+
+    run_id: RunName
+    form: Annotated[Literal["md", "html", "json"], typer.Option("--format", help="Its form.")] = "md"
+    accept: Annotated[bool, typer.Option("--accept", help="Show a withheld report, with your name in it.")] = False
+    config: Config = None
+    as_json: Json = False
+
+
+@command(research, "cancel", "research_store:run_cancel")
+class CancelResearch(Command):
+    """Cancel a run for good, whichever process runs it."""
+
+    run_id: RunName
+    config: Config = None
+    as_json: Json = False
+
+
+@command(research, "workflow", "research_store:run_workflow")
+class ExportResearch(Command):
+    """Print the workflow of research, as YAML."""
+
+    as_json: Json = False
+
+
+@command(research, "corpus", "research_corpus:run_corpus")
+class WriteCorpus(Command):
+    """Write a corpus to try things with, as Markdown: the World Factbook, its year 2015, or Python's help topics."""
+
+    name: Annotated[Literal["factbook", "factbook-2015", "pydoc"], typer.Argument(help="Which one.")]
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new folder, or one that is empty.")]
+    as_json: Json = False
 
 
 @command(research, "check", "research_check:run_check")

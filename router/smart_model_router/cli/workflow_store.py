@@ -118,9 +118,12 @@ def section_of(config: Path | None) -> WorkflowsConfig:
 
 
 @asynccontextmanager
-async def opened_store(config: Path | None) -> AsyncGenerator[SqliteRunStore]:
-    """Open the store of runs, and close it. A run that it does not have is told with its file: RunNotFound."""
-    section = section_of(config)
+async def opened_store(config: Path | None, section: WorkflowsConfig | None = None) -> AsyncGenerator[SqliteRunStore]:
+    """Open the store of runs, and close it. A run that it does not have is told with its file: RunNotFound.
+
+    `section` is that of the configuration, where it is read already.
+    """
+    section = section_of(config) if section is None else section
     store = run_store(section, data_directory())
     try:
         yield store

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
 
@@ -295,7 +295,10 @@ class _Search:
     async def run(self, strategies: Sequence[Strategy], text: str) -> None:
         """Ask all of them at once. Raises RuntimeError when none answers."""
         answers = await asyncio.gather(
-            *(self._ask(one.name, one.search(text, max(self._depth, BEST), self.snapshot)) for one in strategies)
+            *(
+                self._ask(one.name, partial(one.search, text, max(self._depth, BEST), self.snapshot))
+                for one in strategies
+            )
         )
         # In the order of their names: the order of lists must not depend on the clock.
         for one, found in sorted(zip(strategies, answers, strict=True), key=lambda pair: pair[0].name):
@@ -313,7 +316,8 @@ class _Search:
         weights = {name: fusion.weight(name) for name in self.lists}
         fused = fuse_results(self.scored(self.lists), fusion.k, weights, fusion=fusion.fusion)
         seeds = [chunk_id for chunk_id, _ in fused]
-        found = await self._ask(GRAPH, self.facts_lane.run(lambda sql: neighbours(sql, seeds, self._depth)))
+        near = partial(self.facts_lane.run, lambda sql: neighbours(sql, seeds, self._depth))
+        found = await self._ask(GRAPH, near)
         if found:
             self._keep(GRAPH, found)
 
@@ -346,11 +350,12 @@ class _Search:
         word = interpret(one.score)
         return Explained(passage, word, dict(hit.ranks), relevance, hit.age_days, one.explain(), hit.explain_order())
 
-    async def _ask(self, name: str, search: Awaitable[Sequence[Found]]) -> Sequence[Found] | None:
+    async def _ask(self, name: str, search: Callable[[], Awaitable[Sequence[Found]]]) -> Sequence[Found] | None:
+        # It is called here: of a task that is cancelled before it begins nothing is left that was never awaited.
         seconds = self._config.timeouts.get(name, TIMEOUT_SECONDS)
         try:
             async with asyncio.timeout(seconds):
-                return await search
+                return await search()
         except TimeoutError:
             self.degraded[name] = f"no answer within {seconds:g} s"
         except (NotAvailable, EmbedderUnavailable) as why:

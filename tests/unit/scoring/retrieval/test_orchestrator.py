@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -64,6 +64,23 @@ class Fails(Says):
     async def search(self, text: str, limit: int, snapshot: Snapshot) -> Sequence[Found]:
         """Always."""
         raise OSError("disk on fire")
+
+
+async def test_a_query_that_is_cancelled_asks_no_strategy_any_more(tmp_path: Path) -> None:
+    """One that had not begun is not called: nothing is left that was never awaited."""
+    db, _ = await indexed(tmp_path)
+    asked: list[str] = []
+
+    class Cancels(Says):
+        def search(self, text: str, limit: int, snapshot: Snapshot) -> Coroutine[Any, Any, Sequence[Found]]:
+            asked.append(self.name)
+            query.cancel()
+            return super().search(text, limit, snapshot)
+
+    query = asyncio.ensure_future(QueryOrchestrator(db, strategies=[Cancels("a"), Cancels("b")]).query("x"))
+    with pytest.raises(asyncio.CancelledError):
+        await query
+    assert asked == ["a"]
 
 
 async def test_the_best_chunk_comes_first_with_a_score_that_means_something(tmp_path: Path) -> None:

@@ -1,0 +1,148 @@
+"""Runs of research from the command line: settings, inputs, and everything that a run needs, opened and closed."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from smart_model_router.assembly import load
+from smart_model_router.cli.output import OptionFault
+from smart_model_router.cli.research_text import fault_of_input
+from smart_model_router.cli.workflow_store import opened_store
+from smart_model_router.config import EvaluationConfig, ResearchConfig
+from smart_model_router.config.files import default_file
+from smart_model_router.config.research_sections import load_evaluation
+from smart_model_router.config.sections import WorkflowsConfig
+from smart_model_router.domain.errors import ConfigurationError
+from smart_model_router_providers.local.model_file import data_directory
+from smart_model_router_research.assembly import research_inputs
+from smart_model_router_research.deep.artefact_records import MANIFEST
+from smart_model_router_research.deep.corpus_file import CorpusError
+from smart_model_router_research.engine import SqliteRunStore, StoredRun
+from smart_model_router_research.pipeline.corpora import OpenedCorpora, open_corpora
+from smart_model_router_research.pipeline.deep_research import DeepResearch, ResearchResult
+from smart_model_router_research.pipeline.run_inputs import RunInputs
+from smart_model_router_research.pipeline.workflow_file import NAME
+from smart_model_router_scoring.options import ConfigError
+
+if TYPE_CHECKING:
+    from smart_model_router.cli.research_commands import PlanResearch, RunResearch
+
+NO_SOURCE = (
+    "a source is needed: --corpus PATH (a folder, a document, or an index of smr index), or research.corpora in the "
+    "configuration. To try it: smr research corpus pydoc DIR writes one"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ResearchSettings:
+    """The sections of the configuration that research reads; their defaults where there is none."""
+
+    research: ResearchConfig
+    evaluation: EvaluationConfig
+    workflows: WorkflowsConfig
+
+
+def settings_of(config: Path | None, evaluation: Path | None = None) -> ResearchSettings:
+    """Return the settings; `evaluation` is a file that takes the place of that section.
+
+    Raises ConfigurationError, and OptionFault for that file.
+    """
+    judged = None if evaluation is None else _evaluation_in(evaluation)
+    if config is None and default_file(os.environ) is None:
+        return ResearchSettings(ResearchConfig(), judged or EvaluationConfig(), WorkflowsConfig())
+    found = load(config, given=frozenset())
+    return ResearchSettings(found.research, judged or found.evaluation, found.workflows)
+
+
+def _evaluation_in(file: Path) -> EvaluationConfig:
+    try:
+        return load_evaluation(file)
+    except ConfigurationError as error:
+        first = error
+        if error.key == "configuration":
+            first = ConfigurationError("--evaluation", error.value, error.expected)
+        raise OptionFault([first, *error.others]) from None
+
+
+def inputs_of(asked: RunResearch | PlanResearch, settings: ResearchSettings, deliver: str | None = None) -> RunInputs:
+    """Return the inputs of a run by the options and the settings. Raises OptionFault, also without a source."""
+    try:
+        inputs = research_inputs(
+            asked.topic,
+            now=datetime.now(UTC),
+            research=settings.research,
+            evaluation=settings.evaluation,
+            goal=asked.goal,
+            corpora=asked.corpus or None,
+            as_of=asked.as_of,
+            domain=asked.domain,
+            max_rounds=asked.max_rounds,
+            min_ci=asked.min_ci,
+            min_recent_sources=asked.min_recent_sources,
+            budget={"usd": asked.budget_usd, "seconds": asked.timeout},
+            deliver=deliver,
+        )
+    except ConfigError as error:
+        raise fault_of_input(error) from None
+    if not inputs.corpora:
+        raise OptionFault([ConfigurationError("--corpus", [], NO_SOURCE)])
+    return inputs
+
+
+@asynccontextmanager
+async def opened_research(
+    config: Path | None, workflows: WorkflowsConfig, engine: str | None = None, corpora: OpenedCorpora | None = None
+) -> AsyncGenerator[tuple[DeepResearch, SqliteRunStore]]:
+    """Open the runs of research and their store, and close them. Without `corpora` no run can go on."""
+    async with opened_store(config, workflows) as store:
+        yield (
+            DeepResearch(
+                store=store,
+                corpora=() if corpora is None else corpora.searches,
+                folder=data_directory() / "research" / "runs",
+                engine=engine or workflows.engine,
+            ),
+            store,
+        )
+
+
+async def corpora_of(inputs: RunInputs) -> OpenedCorpora:
+    """Open the corpora of a run. Raises OptionFault, a line for each that cannot be used."""
+    try:
+        return await open_corpora(
+            inputs.corpora, as_of=inputs.moment(), policy=inputs.policy(), cache=data_directory() / "research"
+        )
+    except CorpusError as error:
+        raise OptionFault([error, *error.others]) from None
+
+
+async def known_run(store: SqliteRunStore, run_id: str) -> StoredRun:
+    """Return a run of research. Raises RunNotFound, and OptionFault for one of another workflow."""
+    found = await store.load(run_id)
+    if found.workflow != NAME:
+        wanted = f"a run of research is needed: it is of the workflow {found.workflow} (smr workflow runs)"
+        raise OptionFault([ConfigurationError("RUN", run_id, wanted)])
+    return found
+
+
+def is_accepted(result: ResearchResult) -> bool:
+    """Return whether a person accepted the report: it is shown with their name."""
+    if result.artefacts is None:
+        return False
+    try:
+        manifest = json.loads((result.artefacts / MANIFEST).read_text("utf-8"))
+        return bool(manifest["run"]["accepted_by"])
+    except (OSError, ValueError, LookupError, TypeError):  # a folder that was removed, or changed by hand
+        return False
+
+
+def told_skipped(skipped: Iterable[str]) -> list[str]:
+    """Return the lines about what of the corpora is not read."""
+    return [f"smr: not read: {line}" for line in skipped]
