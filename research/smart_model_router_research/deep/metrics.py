@@ -93,7 +93,7 @@ def metrics_of(graph: ClaimGraph, config: MetricsConfig) -> dict[str, Any]:
             "source_quality": _mean(TIER_WEIGHTS[document.tier] for document in cited),
             "agreement": NOTHING_COMPARED if agreement is None else agreement,
             "verification": _verification(graph.claims),
-            "recency": _mean(_recency(document, config) for document in cited),
+            "recency": _mean(recency_of(document, config) for document in cited),
         }
     return {
         **found,
@@ -184,7 +184,7 @@ def _verification(claims: Sequence[ResearchClaim]) -> float:
     return supported / total if total else 0.0
 
 
-def _recency(document: CitedDocument, config: MetricsConfig) -> float:
+def recency_of(document: CitedDocument, config: MetricsConfig) -> float:
     """Return what a document counts in recency; a date of low confidence never makes it more than an unknown one."""
     age = _age(document, config)
     if config.recency_mode == "binary":

@@ -41,7 +41,7 @@ async def intake_scope(step: StepInput, tools: StepTools) -> Mapping[str, Any]:
         "scoped_goal": run.goal or topic,
         "sub_questions": encode(tuple(questions)),
         "entities": list(dict.fromkeys(names)),
-        "out_of_scope": _left_out(topic, questions),
+        "out_of_scope": left_out(topic, questions),
     }
 
 
@@ -67,7 +67,7 @@ async def plan_searches(step: StepInput, tools: StepTools) -> Mapping[str, Any]:
     questions = questions_of(step.inputs["questions"])
     graph = await graph_of(tools, step.inputs["graph"])
     open_questions = in_order(open_among(questions, graph))
-    queries = [query for question in open_questions for query in _queries(question, int(step.inputs["round"]))]
+    queries = [query for question in open_questions for query in queries_of(question, int(step.inputs["round"]))]
     hypotheses = [
         {"question_id": question.id, "text": f"These sources answer: {question.text}"} for question in open_questions
     ]
@@ -109,7 +109,8 @@ def open_among(questions: Sequence[SubQuestion], graph: ClaimGraph) -> list[SubQ
     return [question for question in questions if question.id not in covered]
 
 
-def _queries(question: SubQuestion, number: int) -> list[PlannedQuery]:
+def queries_of(question: SubQuestion, number: int) -> list[PlannedQuery]:
+    """Return what is searched for in round `number` for one question."""
     pattern = read_question(question.text)
     names = " ".join(pattern.entities)
     stems = [term.stem for term in pattern.terms]
@@ -122,7 +123,7 @@ def _queries(question: SubQuestion, number: int) -> list[PlannedQuery]:
     return [PlannedQuery(question_id=question.id, text=text, purpose=purpose) for text, purpose in texts if text]
 
 
-def _left_out(topic: str, questions: Sequence[SubQuestion]) -> list[str]:
+def left_out(topic: str, questions: Sequence[SubQuestion]) -> list[str]:
     """Return what of a topic is not asked: it is long, or has too many questions."""
     asked = sum(len(question.text) for question in questions)
     rest = len(" ".join(topic.split())) - asked

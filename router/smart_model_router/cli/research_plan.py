@@ -1,0 +1,78 @@
+"""`smr research plan`: the questions, steps and limits of a run, and the gates that its sources cannot pass."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from smart_model_router.cli.output import ExitCode, print_answer, print_json, print_line
+from smart_model_router.cli.research_setup import corpora_of, inputs_of, settings_of, told_skipped
+from smart_model_router.cli.research_text import question_line
+from smart_model_router_research.deep.records import encode
+from smart_model_router_research.pipeline.corpora import OpenedCorpora
+from smart_model_router_research.pipeline.run_inputs import RunInputs
+from smart_model_router_research.pipeline.run_plan import RunPlan, UnreachableGate, plan_of
+
+if TYPE_CHECKING:
+    from smart_model_router.cli.research_commands import PlanResearch
+
+
+def run_plan(asked: PlanResearch) -> int:
+    """Print the plan of a run; the exit code. Raises ConfigurationError, OptionFault."""
+    inputs = inputs_of(asked, settings_of(asked.config, asked.evaluation))
+    plan, corpora = asyncio.run(_plan(inputs))
+    for line in told_skipped(corpora.skipped):
+        print_line(line)
+    if asked.as_json:
+        names = ("low", "likely", "cap")
+        print_json(
+            {
+                "topic": inputs.topic,
+                "questions": [encode(question) for question in plan.questions],
+                "out_of_scope": list(plan.out_of_scope),
+                "kinds": list(plan.kinds),
+                "estimate": {
+                    "steps": dict(zip(names, plan.steps, strict=True)),
+                    "searches": dict(zip(names, plan.searches, strict=True)),
+                },
+                "budget": asdict(inputs.budget),
+                "documents": plan.documents,
+                "looked_at": plan.looked_at,
+                "unreachable_gates": [asdict(gate) for gate in plan.gates],
+                "inputs": inputs.as_inputs(),
+                "skipped": list(corpora.skipped),
+            }
+        )
+    else:
+        print_answer("".join(f"{line}\n" for line in plan_lines(plan, inputs)))
+    return ExitCode.OK
+
+
+async def _plan(inputs: RunInputs) -> tuple[RunPlan, OpenedCorpora]:
+    corpora = await corpora_of(inputs)
+    return await plan_of(inputs, corpora.searches), corpora
+
+
+def plan_lines(plan: RunPlan, inputs: RunInputs) -> Iterator[str]:
+    """Yield a plan in lines."""
+    yield "questions"
+    yield from (f"  {question_line(encode(question))}" for question in plan.questions)
+    yield from (f"  not asked: {each}" for each in plan.out_of_scope)
+    least, likely, most = plan.steps
+    yield f"steps: {least} when the first round passes, {likely} with two rounds, {most} at most; no model is asked"
+    yield f"  {', '.join(plan.kinds)}"
+    least, likely, most = plan.searches
+    budget = inputs.budget
+    yield f"searches: at least {least}, likely {likely} or more, {most} at most"
+    yield f"limits: {budget.fetches} documents, {budget.seconds:g} s, of which {budget.reserve:.0%} for the report"
+    yield f"sources: {plan.documents} documents; ages count to {inputs.as_of}"
+    yield from (f"cannot pass: {gate_line(gate)}" for gate in plan.gates)
+    if plan.gates:
+        yield "  so the report will not be `full`, however good the answers are"
+
+
+def gate_line(gate: UnreachableGate) -> str:
+    """Return a gate that the sources cannot pass in one line, with the setting that decides it."""
+    return f"{gate.gate} is at most {gate.best:.3g}, and {gate.needed:.3g} is needed ({gate.setting})"
