@@ -24,7 +24,7 @@ _ROUND = "_r"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnreachableGate:
-    """A gate that the sources cannot pass: the best that they allow, the least that passes, the setting that decides."""
+    """A gate that the sources cannot pass: the best that they allow, the least that passes, its setting."""
 
     gate: str
     best: float

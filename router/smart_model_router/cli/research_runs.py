@@ -32,8 +32,8 @@ from smart_model_router.cli.research_text import (
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.flow.clock import WallClock
 from smart_model_router_research.engine import RunBusy, RunNotFound, RunState, SqliteRunStore
-from smart_model_router_research.pipeline.corpora import OpenedCorpora
 from smart_model_router_research.pipeline.deep_research import DeepResearch, ResearchResult, run_id_of
+from smart_model_router_research.pipeline.opened_corpora import OpenedCorpora
 from smart_model_router_research.pipeline.research_events import ResearchEvent, events_of
 from smart_model_router_research.pipeline.run_inputs import RunInputs
 from smart_model_router_research.pipeline.stored_values import StoredValues

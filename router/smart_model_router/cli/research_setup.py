@@ -25,8 +25,8 @@ from smart_model_router_research.assembly import research_inputs
 from smart_model_router_research.deep.artefact_records import MANIFEST
 from smart_model_router_research.deep.corpus_file import CorpusError
 from smart_model_router_research.engine import SqliteRunStore, StoredRun
-from smart_model_router_research.pipeline.corpora import OpenedCorpora, open_corpora
 from smart_model_router_research.pipeline.deep_research import DeepResearch, ResearchResult
+from smart_model_router_research.pipeline.opened_corpora import OpenedCorpora, open_corpora
 from smart_model_router_research.pipeline.run_inputs import RunInputs
 from smart_model_router_research.pipeline.workflow_file import NAME
 from smart_model_router_scoring.options import ConfigError

@@ -12,8 +12,8 @@ import pytest
 from smart_model_router_research.deep.claims import SourceTier
 from smart_model_router_research.deep.corpus_file import CorpusError
 from smart_model_router_research.deep.tiers import SourcePolicy
-from smart_model_router_research.pipeline import corpora
-from smart_model_router_research.pipeline.corpora import OpenedCorpora, index_of, open_corpora
+from smart_model_router_research.pipeline import opened_corpora as corpora
+from smart_model_router_research.pipeline.opened_corpora import OpenedCorpora, index_of, open_corpora
 from smart_model_router_scoring.retrieval import IndexBusy, IndexReport, SearchIndex, index_folder
 
 pytestmark = pytest.mark.anyio

@@ -11,7 +11,7 @@ import pytest
 from smart_model_router_research.deep.claims import CitedDocument, SourceTier
 from smart_model_router_research.deep.metrics import MetricsConfig
 from smart_model_router_research.deep.quality import AuditConfig
-from smart_model_router_research.pipeline.corpora import open_corpora
+from smart_model_router_research.pipeline.opened_corpora import open_corpora
 from smart_model_router_research.pipeline.run_inputs import RunInputs
 from smart_model_router_research.pipeline.run_plan import plan_of, unreachable_gates
 

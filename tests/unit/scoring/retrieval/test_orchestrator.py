@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -72,10 +72,10 @@ async def test_a_query_that_is_cancelled_asks_no_strategy_any_more(tmp_path: Pat
     asked: list[str] = []
 
     class Cancels(Says):
-        def search(self, text: str, limit: int, snapshot: Snapshot) -> Coroutine[Any, Any, Sequence[Found]]:
+        async def search(self, text: str, limit: int, snapshot: Snapshot) -> Sequence[Found]:
             asked.append(self.name)
             query.cancel()
-            return super().search(text, limit, snapshot)
+            return await super().search(text, limit, snapshot)
 
     query = asyncio.ensure_future(QueryOrchestrator(db, strategies=[Cancels("a"), Cancels("b")]).query("x"))
     with pytest.raises(asyncio.CancelledError):
