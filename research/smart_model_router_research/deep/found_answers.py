@@ -7,6 +7,7 @@ from functools import cached_property
 
 from smart_model_router_research.deep.matching import stems_of
 from smart_model_router_research.deep.sources import StoredDocument
+from smart_model_router_research.deep.statement_stems import StatementStems
 from smart_model_router_research.deep.statements import Statement, statements_of
 
 
@@ -21,6 +22,11 @@ class ReadDocument:
     def statements(self) -> list[Statement]:
         """The statements of the document."""
         return statements_of(self.stored.text)
+
+    @cached_property
+    def by_stem(self) -> StatementStems:
+        """The statements by their stems."""
+        return StatementStems(self.statements, self.stems)
 
     @cached_property
     def names(self) -> tuple[str, ...]:

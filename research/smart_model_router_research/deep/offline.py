@@ -15,6 +15,7 @@ from smart_model_router_research.deep.folding import fold
 from smart_model_router_research.deep.found_answers import FoundAnswer, ReadDocument
 from smart_model_router_research.deep.inferences import InferenceError, Operation, infer
 from smart_model_router_research.deep.matching import WORD, stems_of
+from smart_model_router_research.deep.nearest_statements import is_weak, nearest_answers
 from smart_model_router_research.deep.questions import (
     GAP,
     MEASURES,
@@ -127,7 +128,10 @@ class OfflineSession:
             return found
         if pattern.superlative is not None and _set_and_measure(pattern)[0]:
             return []
-        return await self._direct(pattern) or await self._counted(pattern)
+        direct = await self._direct(pattern) or await self._counted(pattern)
+        if pattern.wanted is Wanted.DEFINITION or (direct and not all(is_weak(claim, pattern) for claim in direct)):
+            return direct
+        return await self._nearest(pattern)
 
     async def _read(self, text: str, most: int = HITS) -> list[ReadDocument]:
         found = [document for corpus in self._corpora for document in await corpus.search(text, most)]
@@ -153,6 +157,11 @@ class OfflineSession:
             read += [one for one in await self._read(text, most) if one.stored.id not in known]
         topics = frozenset[str]().union(*[await corpus.topics() for corpus in self._corpora])
         return self._kept(analyse(self.question, pattern, read, self._drafter, topics).claims)
+
+    async def _nearest(self, pattern: QuestionPattern) -> list[ResearchClaim]:
+        """Return the claims of the statements that stand nearest to a question in everyday words."""
+        found = nearest_answers(pattern.text, await self._read(pattern.text, MANY_HITS))
+        return [claim for answer in found if (claim := self._drafted(answer, pattern)) is not None]
 
     def _inferred(self, operation: Operation, premises: Sequence[ResearchClaim], scope: str) -> list[ResearchClaim]:
         try:

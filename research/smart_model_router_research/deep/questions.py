@@ -164,7 +164,7 @@ MEASURES = {
     "heaviest": "weight",
 }
 """The attribute that a superlative compares."""
-_STOP = frozenset(
+STOP = frozenset(
     "a an the of in on at to for from by with about as into onto over under between among and or but is are "
     "was were be been "
     "being am do does did doing has have had having it its this that these those there their them they he she "
@@ -174,7 +174,7 @@ _STOP = frozenset(
     "than then so such please tell know need want given any all each every some same own upon per via not no "
     "become became get got gets one s t don doesn isn".split()
 )
-_SLIGHT = frozenset(
+SLIGHT = frozenset(
     "value values number amount name names named called kind exact exactly current currently official "
     "officially total overall used use "
     "uses using made make makes happen happened happens following various available include includes included "
@@ -249,10 +249,10 @@ def read_question(text: str) -> QuestionPattern:
     terms: dict[str, QuestionTerm] = {}
     for word, in_head in words:
         lower = word.lower()
-        if lower in _STOP:
+        if lower in STOP:
             continue
         stem = stem_of(lower)
-        slight = lower in _SLIGHT or (in_head and lower in ("long", "much", "many", "old"))
+        slight = lower in SLIGHT or (in_head and lower in ("long", "much", "many", "old"))
         others = alternatives(stem)
         weight = 0.25 if slight else 0.6 if lower == noun and wanted is not Wanted.NUMBER else 1.0
         terms.setdefault(stem, QuestionTerm(stem, others, weight))
@@ -327,7 +327,7 @@ def _entities(text: str) -> tuple[tuple[str, ...], str]:
 
     text = _QUOTED.sub(take, text)
     text = _IDENTIFIER.sub(take, text)
-    text = _NAME.sub(lambda match: take(match) if match[0].lower() not in _STOP else match[0], text)
+    text = _NAME.sub(lambda match: take(match) if match[0].lower() not in STOP else match[0], text)
     return tuple(found), text.replace("\x00", " ")
 
 
@@ -386,4 +386,4 @@ def _with_clause(pattern: QuestionPattern) -> QuestionPattern:
 
 def read_terms(text: str) -> tuple[str, ...]:
     """Return the stems of the telling words of a part of a question."""
-    return tuple(dict.fromkeys(stem_of(word.lower()) for word in WORD.findall(text) if word.lower() not in _STOP))
+    return tuple(dict.fromkeys(stem_of(word.lower()) for word in WORD.findall(text) if word.lower() not in STOP))

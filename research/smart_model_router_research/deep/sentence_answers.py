@@ -24,8 +24,8 @@ PERSON_WORDS = 4
 """The words that may stand between a person and what the person did."""
 
 
-_ASKS_NOW = re.compile(r"(?:who|what|which|where)(?: [\w-]+)? (?:is|are)\b", re.IGNORECASE)
-_PAST = re.compile(r"\b(?:was|were)\b.*\b(?:until|till|formerly|previously)\b|\bformer\b", re.IGNORECASE)
+ASKS_NOW = re.compile(r"(?:who|what|which|where)(?: [\w-]+)? (?:is|are)\b", re.IGNORECASE)
+PAST = re.compile(r"\b(?:was|were)\b.*\b(?:until|till|formerly|previously)\b|\bformer\b", re.IGNORECASE)
 """Statements about what is over: they do not answer what is."""
 
 
@@ -44,7 +44,7 @@ def answer_by_sentence(
     """Return the answer in a sentence: the value of the kind asked for, nearest to the words of the question."""
     if statement.text.rstrip().endswith(("?", ":")) or len(statement.text) > MAX_SENTENCE:
         return None
-    if _ASKS_NOW.match(pattern.text) and _PAST.search(statement.text):
+    if ASKS_NOW.match(pattern.text) and PAST.search(statement.text):
         return None
     said = _said(statement, pattern, document, match)
     if said is None:

@@ -33,6 +33,8 @@ _UNITS = {
     "MHz GHz V W kW MW pixels px "
     "votes seats",
 }
+TIME_UNITS = frozenset(_UNITS["time"].split())
+SIZE_UNITS = frozenset(_UNITS["size"].split())
 _UNIT_WORDS = sorted(
     (unit.replace("_", " ") for units in _UNITS.values() for unit in units.split()), key=len, reverse=True
 )
@@ -71,11 +73,12 @@ _WORD_NUMBER = re.compile(rf"\b(?:{'|'.join(NUMBER_WORDS)})\b", re.IGNORECASE)
 _MONTHS = "Jan(?:uary)? Feb(?:ruary)? Mar(?:ch)? Apr(?:il)? May June? July? Aug(?:ust)? Sept?(?:ember)?".split()
 _MONTH = rf"(?:{'|'.join(_MONTHS)}|Oct(?:ober)?|Nov(?:ember)?|Dec(?:ember)?)\.?"
 _DAY = r"\d{1,2}(?:st|nd|rd|th)?"
-_DATE = re.compile(
+DATE = (
     rf"\b(?:{_DAY} {_MONTH},? \d{{4}}|{_MONTH} {_DAY},? \d{{4}}|{_MONTH},? \d{{4}}|\d{{4}}-\d{{2}}-\d{{2}}"
     rf"|{_DAY} {_MONTH}|{_MONTH} {_DAY}|(?:1[0-9]|20)\d{{2}}s?\b(?![.,]?\d|\s?(?:km|m|MB|kg|%))"
     r"|\d{1,2}(?:st|nd|rd|th) century|\d{1,4} (?:BC|BCE|AD|CE))\b"
 )
+_DATE = re.compile(DATE)
 _PRERELEASE = r"(?:[-.]?(?:a|b|rc|alpha|beta|dev|post)[.\d]*)?"
 _VERSION = re.compile(
     rf"(?<![\w.])(?:[vV](?:ersion |er\. ?)?)?(\d+(?:\.\d+)+{_PRERELEASE}|(?<=ersion )\d+|(?<=elease )\d+)(?![\w%])"

@@ -100,12 +100,12 @@ def _vouches(entity: str, statement: Statement, document: ReadDocument, topics: 
         return 0.7, True
     if statement.lead_in and is_named_in(entity, statement.lead_in):
         return 0.7, True
-    if statement.before and POINTS.match(statement.text) and _is_subject(entity, statement.before):
+    if statement.before and POINTS.match(statement.text) and is_subject(entity, statement.before):
         return 0.6, True
     return (0.5, True) if entity.casefold() in topics else (0.0, False)
 
 
-def _is_subject(entity: str, sentence: str) -> bool:
+def is_subject(entity: str, sentence: str) -> bool:
     """Return whether a sentence begins with an entity: then "it" behind it is that."""
     return re.match(rf"(?:the |an? )?{re.escape(entity)}(?!\w)", sentence.lstrip("*_`\"' "), re.IGNORECASE) is not None
 

@@ -1,0 +1,271 @@
+"""The kind of value that an everyday question asks for, and the values of that kind in a statement."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from smart_model_router_research.deep.matching import WORD, alternatives, stem_of
+from smart_model_router_research.deep.questions import STOP
+from smart_model_router_research.deep.values import DATE, NUMBER_WORDS, SIZE_UNITS, TIME_UNITS, FoundValue
+
+
+class AskedKind(StrEnum):
+    """The kinds of value. Those of `WHOLE` are answered by a sentence as a whole."""
+
+    COUNT = "count"
+    NUMBER = "number"
+    DURATION = "duration"
+    SIZE = "size"
+    MONEY = "money"
+    FREQUENCY = "frequency"
+    RATE = "rate"
+    INSTANT = "instant"
+    RELEASE = "release"
+    BEING = "being"
+    """A person or an organisation."""
+    ADDRESS = "address"
+    PLACE = "place"
+    NAME = "name"
+    """A command, an option, a file, a program, or whatever else has a name."""
+    REASON = "reason"
+    YES_NO = "yes_no"
+    SENTENCE = "sentence"
+
+
+WHOLE = frozenset([AskedKind.REASON, AskedKind.YES_NO, AskedKind.SENTENCE])
+
+
+@dataclass(frozen=True, slots=True)
+class AskedValue:
+    """What a question asks for: a kind, and the noun that names it ("how many workers", "which port"), if any."""
+
+    kind: AskedKind
+    noun: str = ""
+
+
+_NUMBERED = (
+    "port level percentage size limit number amount timeout time-out distance temperature threshold depth width height "
+    "length maximum minimum percent capacity id identifier code value priority resolution runlevel frequency"
+)
+_NAMED = (
+    "file command option function variable header flag script setting parameter program tool package library directory "
+    "folder key keyword channel class method module encoding format algorithm agency organisation organization company "
+    "country city language system systems licence license protocol type operator statement table column field service "
+    "database server browser compiler editor filter mode extension argument attribute macro signal symbol character"
+)
+_AMOUNTS = {
+    "long": AskedKind.DURATION,
+    "soon": AskedKind.DURATION,
+    "quickly": AskedKind.DURATION,
+    "old": AskedKind.DURATION,
+    "often": AskedKind.FREQUENCY,
+    "frequently": AskedKind.FREQUENCY,
+    "big": AskedKind.SIZE,
+    "large": AskedKind.SIZE,
+    "small": AskedKind.SIZE,
+    "fast": AskedKind.RATE,
+}
+_PLAIN_LENGTH = re.compile(
+    r"\b(?:name|password|string|key|line|queue|message|word|list|path|text|sentence)s?\b", re.IGNORECASE
+)
+
+
+def _one_of(words: str) -> str:
+    return "|".join(map(re.escape, words.split()))
+
+
+_READERS: tuple[tuple[re.Pattern[str], AskedKind], ...] = tuple(
+    (re.compile(pattern, re.IGNORECASE), kind)
+    for pattern, kind in (
+        (r"\bhow much (?=.*\b(?:costs?|money|pay|price|charged?|fee)\b)", AskedKind.MONEY),
+        (r"\b(?:what|which)\b.*\bcosts?\b|\b(?:price|cost|fee) (?:of|for)\b", AskedKind.MONEY),
+        (r"\bhow much (?=.*\b(?:memory|ram|disk|space|storage|bandwidth)\b)", AskedKind.SIZE),
+        (
+            (
+                r"\b(?:which|what) (?:\w+ ){0,2}(?:version|release)\b"
+                r"|\bsince (?:which|what) version\b"
+            ),
+            AskedKind.RELEASE,
+        ),
+        (
+            (
+                r"\b(?:which|what) (?:\w+ ){0,2}(?:year|date|day|month|weekday|time of day)\b"
+                r"|(?:^|[.,:] )(?:since )?when\b|\bwhen (?:did|was|were|is|will|does|do|has|have)\b"
+            ),
+            AskedKind.INSTANT,
+        ),
+        (
+            r"(?:^|[.,:] )(?:by |to |from |for |with )?(?:who|whom|whose)\b|\bwho (?:is|was|has|had|did)\b",
+            AskedKind.BEING,
+        ),
+        (
+            r"\b(?:which|what|where|is there|under)\b.*\b(?:address|url|link|web ?site|home ?page|newsgroup)\b",
+            AskedKind.ADDRESS,
+        ),
+        (rf"\b(?:which|what) (?:[\w-]+ ){{0,2}}?(?P<noun>{_one_of(_NUMBERED)})\b", AskedKind.NUMBER),
+        (rf"\bwhat(?:'s| is| are| was) the (?:[\w-]+ ){{0,3}}?(?P<noun>{_one_of(_NUMBERED)})\b", AskedKind.NUMBER),
+        (r"(?:^|[.,:] )(?:from |to )?where\b", AskedKind.PLACE),
+        (rf"\b(?:which|what) (?:[\w-]+ ){{0,2}}?(?P<noun>{_one_of(_NAMED)})s?\b", AskedKind.NAME),
+        (r"(?:^|[.,:] )why\b|\bwhat is the reason\b", AskedKind.REASON),
+        (
+            r"(?:^|[.,:] )(?:is|are|was|were|does|do|did|can|could|has|have|should|must|will|may)\b",
+            AskedKind.YES_NO,
+        ),
+    )
+)
+_NO_NOUN_OF = frozenset([AskedKind.INSTANT, AskedKind.RELEASE, AskedKind.MONEY, AskedKind.BEING, AskedKind.PLACE])
+"""Kinds that need no noun to stand near: their values say what they are."""
+_HOW = re.compile(
+    r"\bhow (?P<how>many|much|far|high|deep|wide|tall|close|accurate|strong|heavy|"
+    rf"{'|'.join(_AMOUNTS)})\b(?: more| of the \d+| of the| an?)?\b ?(?P<noun>[\w-]+(?: [\w-]+)?)?",
+    re.IGNORECASE,
+)
+_NUMBER_OF = re.compile(r"^(?:\w+ ){0,4}?number of (?:\w+ (?=\w+s ))?(?P<noun>[\w-]+)", re.IGNORECASE)
+_NOUN = re.compile(
+    r"\b(?:which|what)(?: (?:one|two|three|four|five|other|different|kinds? of))? (?P<noun>[a-z-]{3,})\b"
+)
+_NO_NOUN = frozenset("does did are is was were can could should would will has have had happens must may".split())
+
+
+def asked_value(text: str) -> AskedValue:
+    """Return what a question asks for."""
+    text = " ".join(text.split()).rstrip("?!. ")
+    if (how := _HOW.search(text)) is not None:
+        return _amount(how, text)
+    if (counted := _NUMBER_OF.match(text)) is not None:
+        return AskedValue(AskedKind.COUNT, counted["noun"].lower())
+    for pattern, kind in _READERS:
+        if (match := pattern.search(text)) is not None:
+            if kind in _NO_NOUN_OF:
+                return AskedValue(kind)
+            noun = (match.groupdict().get("noun") or _noun_of(text)).lower()
+            if kind is AskedKind.NAME and match[0].endswith("s") and not noun.endswith("s"):
+                noun += "s"
+                return AskedValue(AskedKind.SENTENCE, noun)
+            return AskedValue(kind, noun)
+    return AskedValue(AskedKind.SENTENCE, _noun_of(text))
+
+
+def _amount(how: re.Match[str], text: str) -> AskedValue:
+    word, noun = how["how"].lower(), (how["noun"] or "").lower()
+    first = noun.partition(" ")[0]
+    if word == "many":
+        if first.rstrip("s") in TIME_UNITS:
+            return AskedValue(AskedKind.DURATION, "")
+        return AskedValue(AskedKind.SIZE if first in SIZE_UNITS else AskedKind.COUNT, noun)
+    if word == "much":
+        found = next((kind for pattern, kind in _READERS[:3] if pattern.search(text)), AskedKind.NUMBER)
+        return AskedValue(found)
+    kind = _AMOUNTS.get(word, AskedKind.NUMBER)
+    return AskedValue(AskedKind.NUMBER if kind is AskedKind.DURATION and _PLAIN_LENGTH.search(text) else kind)
+
+
+def _noun_of(text: str) -> str:
+    match = _NOUN.search(text.lower())
+    return match["noun"] if match is not None and match["noun"] not in _NO_NOUN else ""
+
+
+_DIGITS = r"(?<![\w.,/=#-])[$€£]?[-+~]?\d(?:[\d,.'\u202f]*\d)?(?![\w/]|\.\d)"
+_COUNTED = re.compile(rf"{_DIGITS}(?: (?:thousand|million|billion))?|\b(?:{'|'.join(NUMBER_WORDS)})\b", re.IGNORECASE)
+_YEAR = re.compile(r"(?:19|20)\d\d")
+_QUANTITY = rf"(?:\d[\d.,]*[ -]?|(?:{'|'.join(NUMBER_WORDS)}|an?|half an?)[ -])"
+_CODE = (
+    r"(?<![\w.])(?:--?[a-zA-Z][\w-]*|~?/[\w.<>-]+(?:/[\w.<>-]*)*|\$\w+|#\w+|[A-Za-z]\w*(?:(?:\.|::|->|/|_|-)\w+)+(?:\(\))?"
+    r"|\w+_\w*|[A-Za-z]\w*\(\d?\)|[a-z]+[A-Z]\w*|[A-Z]{2,}[\w-]*|[A-Za-z]\w*\d\w*|\^\w)"
+    r"|[`'\"\u201c\u2018][^`'\"\u201c\u201d\u2019]{1,60}[`'\"\u201d\u2019]"
+)
+_ADDRESS = r"(?:https?|ftp)://[^\s<>]+|[\w.+-]+@[\w-]+\.[\w.-]+|\bwww\.[^\s<>]+"
+_PROPER = (
+    r"(?:[A-Z]\.|[A-Z][\w'\u2019-]+)(?: (?:(?:van|von|de|der|la|bin|al|da|di|del) )?(?:[A-Z]\.|[A-Z][\w'\u2019-]+))*"
+)
+_FINDERS: Mapping[AskedKind, re.Pattern[str]] = {
+    AskedKind.NUMBER: re.compile(
+        rf"{_DIGITS}|\d[\d.,]*(?= ?(?:[kKMGT]?i?B|ms|s|bits?|bytes?|%)\b)|\b(?:micro|nano|milli)seconds\b"
+    ),
+    AskedKind.DURATION: re.compile(
+        rf"\b(?:{_QUANTITY}(?:{'|'.join(sorted(TIME_UNITS, key=len, reverse=True))})s?\b)"
+        r"|\b(?:forever|indefinitely|permanently|nanoseconds|microseconds|milliseconds)\b",
+        re.IGNORECASE,
+    ),
+    AskedKind.SIZE: re.compile(
+        rf"{_QUANTITY}(?:{'|'.join(sorted(map(re.escape, SIZE_UNITS), key=len, reverse=True))})\b", re.IGNORECASE
+    ),
+    AskedKind.MONEY: re.compile(r"[$€£]\s?\d[\d.,]*|\d[\d.,]*\s?(?:USD|EUR|GBP|dollars?|euros?|pounds?|cents?)\b"),
+    AskedKind.FREQUENCY: re.compile(
+        r"\b(?:every|each|per|daily|weekly|monthly|hourly|yearly|nightly|annually|quarterly|once|twice|\w+ times)\b"
+        r"(?: [\w-]+){0,2}",
+        re.IGNORECASE,
+    ),
+    AskedKind.RATE: re.compile(r"\d[\d.,]*\s?[^\s\d]+/\w+|\d[\d.,]* [\w-]+ (?:per|an?) \w+|\d[\d.,]*\s?%|\w+ times"),
+    AskedKind.INSTANT: re.compile(
+        rf"{DATE}|\b(?:19|20)\d\d\b|\b\d{{1,2}}:\d\d\b|\b(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days?\b|\b(?:midnight|noon)\b"
+    ),
+    AskedKind.RELEASE: re.compile(r"(?<![\w./])[vV]?\d+(?:\.\d+)+[\w-]*|\b(?:[vV]ersion|[rR]elease)s? \d+(?:\.\d+)*"),
+    AskedKind.ADDRESS: re.compile(_ADDRESS),
+    AskedKind.PLACE: re.compile(
+        rf"{_ADDRESS}|~?/[\w.<>-]+(?:/[\w.<>-]*)*|[`\"\u201c][^`\"\u201c\u201d]{{1,60}}[`\"\u201d]"
+        rf"|\b(?:in|on|at|under|inside|into|below|behind|beside) (?:(?:the|an?|your) )?(?:[\w/`\"-]+ )?[\w/`\".-]+"
+    ),
+    AskedKind.REASON: re.compile(
+        r"\b(?:because|since|so that|due to|in order to|therefore|thus|to \w+|otherwise|reason|cause[sd]?|avoids?"
+        r"|prevents?|as)\b"
+    ),
+}
+_CODES = re.compile(_CODE)
+_PROPERS = re.compile(_PROPER)
+_NOUN_WITHIN = 4
+"""Words behind a number that may name what is counted."""
+
+
+def values_of(asked: AskedValue, text: str, common: Iterable[str] = frozenset()) -> list[FoundValue]:
+    """Return the values of a kind in a text, in their order. `common` are words, in lower case, that are no names."""
+    if asked.kind in (AskedKind.SENTENCE, AskedKind.YES_NO):
+        return [FoundValue(text, 0, len(text))]
+    if asked.kind is AskedKind.COUNT:
+        found = [match for match in _COUNTED.finditer(text) if _counts(asked.noun, match, text)]
+    elif asked.kind is AskedKind.BEING:
+        found = [match for match in _PROPERS.finditer(text) if _is_being(match, text, common)]
+    elif asked.kind is AskedKind.NAME:
+        found = [*_CODES.finditer(text), *(each for each in _PROPERS.finditer(text) if _is_name(each[0], common))]
+    else:
+        found = list(_FINDERS[asked.kind].finditer(text))
+    if asked.kind in (AskedKind.NUMBER, AskedKind.COUNT):
+        found = [match for match in found if not _YEAR.fullmatch(match[0]) and not _is_reference(match, text)]
+    return [FoundValue(match[0], *match.span()) for match in found]
+
+
+_REFERS = re.compile(
+    r"(?:\b(?:section|chapter|table|figure|example|appendix|page|rfc|bug|step|note|version|release|see)s?|[\[#(])\W?$",
+    re.IGNORECASE,
+)
+"""What stands before the number of a place, a release or a note, which counts nothing."""
+
+
+def _is_reference(match: re.Match[str], text: str) -> bool:
+    before, behind = text[max(0, match.start() - 12) : match.start()], text[match.end() : match.end() + 1]
+    return _REFERS.search(before) is not None and (before[-1:] not in "[(" or behind in ")]")
+
+
+def _is_being(match: re.Match[str], text: str, common: Iterable[str]) -> bool:
+    """Return whether capitalised words can name a person: two or more, or one within a sentence; no abbreviation."""
+    words = [word for word in match[0].split() if _is_name(word, common) and not word.isupper()]
+    starts = not text[: match.start()].strip("*_`\"'( ") or text[: match.start()].rstrip()[-1:] in ".!?:"
+    return len(words) > 1 or (len(words) == 1 and not starts)
+
+
+def _is_name(words: str, common: Iterable[str]) -> bool:
+    return any(word.casefold().rstrip("s") not in common and word.casefold() not in common for word in words.split())
+
+
+def _counts(noun: str, number: re.Match[str], text: str) -> bool:
+    """Return whether what is counted stands right behind a number."""
+    if _YEAR.fullmatch(number[0]):
+        return False
+    behind = re.split(r"[.;:()]\s", text[number.end() : number.end() + 60])[0]
+    words = [stem_of(word.lower()) for word in WORD.findall(behind)]
+    of = words[:1] == ["of"] or words[:2] == ["out", "of"]
+    others = frozenset().union(*(alternatives(stem_of(word)) for word in noun.split() if word not in STOP))
+    return any(word in others for word in words[: _NOUN_WITHIN + 2 * of])

@@ -1,0 +1,48 @@
+"""Questions in everyday words, asked of a folder of notes as a user writes them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from smart_model_router_research.deep import OfflineAnswer, answer_offline
+from smart_model_router_research.deep.corpus_search import CorpusSearch
+from tests.fixtures.research.judging import HERE, Row, corpus
+
+NOTES = HERE / "notes"
+ROWS: list[Row] = [json.loads(line) for line in (NOTES / "questions.jsonl").read_text("utf-8").splitlines()]
+ONE_STEP = [row for row in ROWS if row["kind"] not in ("two_hop", "contradiction", "unanswerable")]
+UNANSWERABLE = [row for row in ROWS if row["kind"] == "unanswerable"]
+
+
+@pytest.fixture(scope="module")
+def notes(tmp_path_factory: pytest.TempPathFactory) -> CorpusSearch:
+    """The notes, indexed."""
+    folder: Path = tmp_path_factory.mktemp("everyday") / "notes"
+    shutil.copytree(NOTES, folder, ignore=shutil.ignore_patterns("*.jsonl"))
+    return asyncio.run(corpus(folder))
+
+
+def ask(row: Row, notes: CorpusSearch) -> OfflineAnswer:
+    """Ask the question of a row."""
+    return asyncio.run(answer_offline(row["question"], [notes]))
+
+
+@pytest.mark.parametrize("row", ONE_STEP, ids=lambda row: row["id"])
+def test_a_statement_that_says_it_in_other_words_answers(notes: CorpusSearch, row: Row) -> None:
+    """A question is answered by the sentence, item or row that has the answer, and no other."""
+    answer = ask(row, notes)
+
+    claims = {claim.id: claim for claim in answer.claims}
+    said = [claims[each].text for each in answer.answers.get("q1", ())]
+    assert [any(expected in text for expected in row["answers"]) for text in said] == [True]
+
+
+@pytest.mark.parametrize("row", UNANSWERABLE, ids=lambda row: row["id"])
+def test_what_the_notes_do_not_say_is_not_found(notes: CorpusSearch, row: Row) -> None:
+    """A question about another thing, another attribute or another time than the notes have is not answered."""
+    assert ask(row, notes).not_found == ("q1",)
