@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from smart_model_router_research.deep import DateConfidence, SourceDate, SourceTier, StoredDocument
-from smart_model_router_research.deep.artefact_records import MANIFEST
+from smart_model_router_research.deep.comparable_files import comparable_files as comparable
 from smart_model_router_research.deep.found_answers import ReadDocument
 from smart_model_router_research.deep.matching import stems_of
 from smart_model_router_research.deep.sources import sha256_of
@@ -18,6 +17,17 @@ from smart_model_router_research.pipeline.deep_research import DeepResearch
 from smart_model_router_research.pipeline.run_inputs import RunInputs
 from smart_model_router_research.workflow import WorkflowDefinition
 
+__all__ = [
+    "AS_OF",
+    "ENGINES",
+    "PAGES",
+    "EndlessSearch",
+    "ListedSearch",
+    "comparable",
+    "inputs",
+    "page",
+    "research",
+]
 AS_OF = "2026-07-01"
 ENGINES = ("kahn", "langgraph")
 PAGES = {
@@ -109,13 +119,3 @@ def research(
         workflow=workflow,
         **others,
     )
-
-
-def comparable(folder: Path) -> dict[str, bytes]:
-    """Return the files of a run as two runs of one topic have to share them: without times, ids and engines."""
-    files = {str(each.relative_to(folder)): each.read_bytes() for each in sorted(folder.rglob("*")) if each.is_file()}
-    manifest = json.loads(files[MANIFEST])
-    del manifest["sha256"]
-    for name in ("run_id", "finished_at", "engine"):
-        del manifest["run"][name]
-    return files | {MANIFEST: json.dumps(manifest, sort_keys=True).encode()}

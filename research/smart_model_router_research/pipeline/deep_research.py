@@ -24,6 +24,7 @@ from smart_model_router_research.engine import (
     Budget,
     ExecutionContext,
     ExecutionResult,
+    RunEvent,
     RunState,
     RunStore,
     SupportsDocuments,
@@ -71,7 +72,8 @@ class DeepResearch:
     """Runs of research over corpora, kept in a store of runs, with their artefacts in a folder for each.
 
     `corpora` are searched in their order; `engine` is `auto`, `kahn` or `langgraph`. `workflow` stands in for the
-    shipped one; it has steps of the same names. Raises UnsuitableStore for a store without documents.
+    shipped one; it has steps of the same names. Each of `observers` is called with every event of the engine. Raises
+    UnsuitableStore for a store without documents.
     """
 
     def __init__(
@@ -82,6 +84,7 @@ class DeepResearch:
         folder: Path,
         engine: str = "auto",
         workflow: WorkflowDefinition | None = None,
+        observers: Sequence[Callable[[RunEvent], object]] = (),
         clock: Clock | None = None,
         wall: Callable[[], float] = WallClock.now,
     ) -> None:
@@ -95,6 +98,7 @@ class DeepResearch:
         self._folder = folder
         self._engine = engine
         self._workflow = workflow
+        self._observers = tuple(observers)
         self._clock = clock or SystemClock()
         self._wall = wall
 
@@ -184,6 +188,7 @@ class DeepResearch:
             deadline=self._clock.now() + seconds,
             budget=Budget(reserve=Costs(seconds=seconds * inputs.budget.reserve)),
             store=self._store,
+            observers=self._observers,
             origin={"research": NAME},
             engine_reason=reason,
         )

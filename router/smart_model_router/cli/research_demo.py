@@ -1,0 +1,104 @@
+"""`smr research demo` and `eval`: what research makes of questions whose answers are known."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from smart_model_router.cli.output import ExitCode, print_answer, print_json, print_line, print_table
+from smart_model_router.domain.errors import ConfigurationError
+from smart_model_router_research.deep.corpora import FACTBOOK_AS_OF
+from smart_model_router_research.engine import MemoryRunStore
+from smart_model_router_research.pipeline.corpora import open_corpora
+from smart_model_router_research.pipeline.deep_research import DeepResearch
+from smart_model_router_research.pipeline.evaluating import (
+    JudgedAnswer,
+    KnownQuestion,
+    ResearchEvaluation,
+    evaluate_research,
+    known_questions,
+)
+from smart_model_router_research.pipeline.research_demo import DemoFailed, ResearchDemo, write_factbooks
+from smart_model_router_research.pipeline.run_inputs import RunInputs
+
+if TYPE_CHECKING:
+    from smart_model_router.cli.research_commands import ResearchDemonstration, ResearchEval
+
+
+def run_demo(asked: ResearchDemonstration) -> int:
+    """Show everything; 1 when something was not as it has to be. Raises ConfigurationError without the Factbook."""
+    out = asked.out
+    if out is not None and out.exists() and any(out.iterdir()):
+        raise ConfigurationError("--out", str(out), "a new or empty folder is needed")
+    lines: list[str] = []
+    with tempfile.TemporaryDirectory(prefix="smr-research-") as folder:
+        demo = ResearchDemo(Path(folder) if out is None else out, lines.append if asked.as_json else _say)
+        try:
+            asyncio.run(demo.show())
+        except DemoFailed as error:
+            print_line(f"smr: {error}")
+            return ExitCode.FAILED
+    if asked.as_json:
+        print_json({"lines": lines})
+    return ExitCode.OK
+
+
+def run_eval(asked: ResearchEval) -> int:
+    """Run every question and print the figures. Raises ConfigurationError and CorpusError."""
+    questions = known_questions(asked.questions)
+    with tempfile.TemporaryDirectory(prefix="smr-research-") as folder:
+        corpora = [str(each) for each in asked.corpus or ()]
+        if not corpora and asked.questions == "factbook":
+            corpora = [str(each) for each in write_factbooks(Path(folder))]
+        if not corpora:
+            raise ConfigurationError("--corpus", None, "the sources of these questions are needed: --corpus DIR")
+        evaluation = asyncio.run(_evaluated(questions, corpora, asked.as_of or FACTBOOK_AS_OF, Path(folder)))
+    if asked.as_json:
+        print_json(_as_dict(evaluation))
+        return ExitCode.OK
+    rows = [
+        (name, f"{found.mean:.3f}", f"{found.low:.3f} to {found.high:.3f}")
+        for name, found in evaluation.figures.items()
+    ]
+    print_table(("figure", "mean", "95 % interval"), rows, sys.stdout)
+    answers = evaluation.answers
+    right, cpu = sum(each.is_right for each in answers), sum(each.seconds for each in answers)
+    print_answer(f"{right} of {len(answers)} right.\n")
+    print_line(f"{cpu:.1f} s of CPU; no model was asked")
+    return ExitCode.OK
+
+
+async def _evaluated(
+    questions: list[KnownQuestion], corpora: list[str], as_of: str, folder: Path
+) -> ResearchEvaluation:
+    def inputs(topic: str) -> RunInputs:
+        return RunInputs(topic=topic, as_of=as_of, min_recent_sources=1)
+
+    opened = await open_corpora(corpora, as_of=inputs("x").moment(), cache=folder / "indexes")
+    runs = DeepResearch(store=MemoryRunStore(), corpora=opened.searches, folder=folder / "runs")
+    return await evaluate_research(questions, runs, inputs, _tell)
+
+
+def _tell(answer: JudgedAnswer) -> None:
+    """Tell an answer that is not the known one."""
+    if not answer.is_right:
+        print_line(f"{'wrong' if answer.is_answered else 'not answered'}: {answer.question.question}")
+
+
+def _say(line: str) -> None:
+    print_answer(f"{line}\n")
+
+
+def _as_dict(evaluation: ResearchEvaluation) -> dict[str, object]:
+    return {
+        "figures": {name: asdict(found) for name, found in evaluation.figures.items()},
+        "answers": [
+            {"question": each.question.question, "kind": each.question.kind, "answered": each.is_answered,
+             "right": each.is_right, "statements": each.statements, "supported": each.supported}
+            for each in evaluation.answers
+        ],
+    }  # fmt: skip
