@@ -9,8 +9,9 @@ import shutil
 import tempfile
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from smart_model_router.domain.ports import Clock
 from smart_model_router.flow.clock import SystemClock, WallClock
@@ -24,12 +25,15 @@ from smart_model_router_research.engine import (
     Budget,
     ExecutionContext,
     ExecutionResult,
+    MemoryRunStore,
     RunEvent,
     RunState,
     RunStore,
+    Selection,
     SupportsDocuments,
     select_engine,
 )
+from smart_model_router_research.pipeline.corpora import open_corpora
 from smart_model_router_research.pipeline.research_events import ResearchEvent, events_of, first_to_read
 from smart_model_router_research.pipeline.run_inputs import RunInputs
 from smart_model_router_research.pipeline.stored_values import StoredValues
@@ -71,47 +75,64 @@ class ResearchResult:
 class DeepResearch:
     """Runs of research over corpora, kept in a store of runs, with their artefacts in a folder for each.
 
-    `corpora` are searched in their order; `engine` is `auto`, `kahn` or `langgraph`. `workflow` stands in for the
-    shipped one; it has steps of the same names. Each of `observers` is called with every event of the engine. Raises
-    UnsuitableStore for a store without documents.
+    `corpora` are paths (folders, documents, index files) and sources that can be searched, in their order; paths are
+    opened with the first run. `store` is one in memory by default, `folder` a temporary one, which goes with
+    `aclose`. `engine` is `auto`, `kahn` or `langgraph`. `workflow` stands in for the shipped one; it has steps of the
+    same names. Each of `observers` is called with every event of the engine. Raises UnsuitableStore for a store
+    without documents.
     """
 
     def __init__(
         self,
         *,
-        store: RunStore,
-        corpora: Sequence[DocumentSearch],
-        folder: Path,
+        corpora: Sequence[DocumentSearch | str | Path],
+        store: RunStore | None = None,
+        folder: Path | None = None,
         engine: str = "auto",
         workflow: WorkflowDefinition | None = None,
         observers: Sequence[Callable[[RunEvent], object]] = (),
         clock: Clock | None = None,
         wall: Callable[[], float] = WallClock.now,
     ) -> None:
-        if not isinstance(store, SupportsDocuments):
-            raise UnsuitableStore(
-                f"{type(store).__name__} keeps no documents: SqliteRunStore or MemoryRunStore is needed"
-            )
-        self._store: RunStore = store
-        self._values = StoredValues(store)
+        kept = MemoryRunStore() if store is None else store
+        if not isinstance(kept, SupportsDocuments):
+            wanted = "SqliteRunStore or MemoryRunStore is needed"
+            raise UnsuitableStore(f"{type(kept).__name__} keeps no documents: {wanted}")
+        self._store: RunStore = kept
+        self._values = StoredValues(kept)
         self._corpora = tuple(corpora)
-        self._folder = folder
+        self._searches: tuple[DocumentSearch, ...] | None = None
+        self._temporary = tempfile.TemporaryDirectory(prefix="smr-research-") if folder is None else None
+        self._folder = (
+            Path(self._temporary.name) if folder is None and self._temporary is not None else folder or Path()
+        )
         self._engine = engine
         self._workflow = workflow
         self._observers = tuple(observers)
         self._clock = clock or SystemClock()
         self._wall = wall
+        self.skipped: tuple[str, ...] = ()
+        """The files of the corpora that could not be read, with the reason, once they are open."""
 
-    async def run(self, inputs: RunInputs, run_id: str | None = None) -> ResearchResult:
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Let go of the temporary folder, where there is one; safe to call twice."""
+        if self._temporary is not None:
+            await asyncio.to_thread(self._temporary.cleanup)
+
+    async def run(self, topic: str | RunInputs, run_id: str | None = None) -> ResearchResult:
         """Run a topic to its end. A run of that id that was interrupted goes on.
 
-        Raises ConfigurationError for one of that id with other inputs, RunBusy when another process has it, and what
-        the store raises.
+        A text is asked as of today, with the defaults of RunInputs; one recent source is enough. Raises CorpusError for
+        a corpus that cannot be opened, ConfigError for inputs that cannot be, ConfigurationError for a run of that id
+        with other inputs, RunBusy when another process has it, and what the store raises.
         """
-        known = run_id or run_id_of(inputs, self._wall())
-        workflow = self._workflow_of(inputs)
-        chosen = select_engine(workflow, self._engine, store=self._store)
-        context = self._context(inputs, known, chosen.engine.name, chosen.reason)
+        workflow, chosen, context = await self._prepared(topic, run_id)
         return await self._result(await chosen.engine.execute(workflow, context))
 
     async def resume(self, run_id: str) -> ResearchResult:
@@ -119,16 +140,13 @@ class DeepResearch:
         return await self.run(await self.inputs_of(run_id), run_id)
 
     async def stream(
-        self, inputs: RunInputs, run_id: str | None = None, after: int = 0
+        self, topic: str | RunInputs, run_id: str | None = None, after: int = 0
     ) -> AsyncGenerator[ResearchEvent]:
         """Yield the events of a run with a greater seq than `after`, up to its end. It is begun where it is not known.
 
-        A reader that goes away stops nothing; one that comes again with its last seq misses nothing.
+        A reader that goes away stops nothing; one that comes again with its last seq misses nothing. Raises as `run`.
         """
-        known = run_id or run_id_of(inputs, self._wall())
-        workflow = self._workflow_of(inputs)
-        chosen = select_engine(workflow, self._engine, store=self._store)
-        context = self._context(inputs, known, chosen.engine.name, chosen.reason)
+        workflow, chosen, context = await self._prepared(topic, run_id)
         async for event in chosen.engine.stream(workflow, context, first_to_read(after)):  # type: ignore[attr-defined]
             for each in await events_of(event, self._values):
                 if each.seq > after:
@@ -169,16 +187,49 @@ class DeepResearch:
     def _folder_of(self, run_id: str) -> Path:
         return self._folder / run_id
 
-    def _context(self, inputs: RunInputs, run_id: str, engine: str, reason: str) -> ExecutionContext:
+    async def _prepared(
+        self, topic: str | RunInputs, run_id: str | None
+    ) -> tuple[WorkflowDefinition, Selection, ExecutionContext]:
+        inputs = self._inputs_of(topic) if isinstance(topic, str) else topic
         workflow = self._workflow_of(inputs)
+        chosen = select_engine(workflow, self._engine, store=self._store)
+        searches = await self._opened(inputs)
+        known = run_id or run_id_of(inputs, self._wall())
+        return workflow, chosen, self._context(inputs, workflow, searches, known, chosen)
+
+    def _inputs_of(self, topic: str) -> RunInputs:
+        paths = tuple(str(Path(each).absolute()) for each in self._corpora if isinstance(each, str | Path))
+        today = datetime.fromtimestamp(self._wall(), UTC).date().isoformat()
+        return RunInputs(topic=topic, as_of=today, min_recent_sources=1, corpora=paths)
+
+    async def _opened(self, inputs: RunInputs) -> tuple[DocumentSearch, ...]:
+        """Return the sources, opened by the first run."""
+        if self._searches is None:
+            paths = [each for each in self._corpora if isinstance(each, str | Path)]
+            opened = await open_corpora(
+                paths, as_of=inputs.moment(), cache=self._folder / "indexes", policy=inputs.policy(), wall=self._wall
+            )
+            found = iter(opened.searches)
+            self._searches = tuple(next(found) if isinstance(each, str | Path) else each for each in self._corpora)
+            self.skipped = opened.skipped
+        return self._searches
+
+    def _context(
+        self,
+        inputs: RunInputs,
+        workflow: WorkflowDefinition,
+        searches: Sequence[DocumentSearch],
+        run_id: str,
+        chosen: Selection,
+    ) -> ExecutionContext:
         seconds = inputs.budget.seconds
         tools = ResearchTools(
             values=self._values,
             clock=self._clock,
             wall=self._wall,
-            searches=self._corpora,
+            searches=searches,
             folder=self._folder_of(run_id),
-            facts={"workflow": workflow.name, "workflow_hash": workflow.hash, "engine": engine},
+            facts={"workflow": workflow.name, "workflow_hash": workflow.hash, "engine": chosen.engine.name},
         )
         return ExecutionContext(
             run_id=run_id,
@@ -190,7 +241,7 @@ class DeepResearch:
             store=self._store,
             observers=self._observers,
             origin={"research": NAME},
-            engine_reason=reason,
+            engine_reason=chosen.reason,
         )
 
     async def _result(self, found: ExecutionResult) -> ResearchResult:

@@ -21,7 +21,7 @@ from smart_model_router_research.deep.corpora import (
     write_pages,
 )
 from smart_model_router_research.deep.verifying import verify
-from smart_model_router_research.engine import MemoryRunStore, RunEvent, RunEventKind, RunState, SqliteRunStore
+from smart_model_router_research.engine import RunEvent, RunEventKind, RunState, RunStore, SqliteRunStore
 from smart_model_router_research.engine.engine_selector import version_fault
 from smart_model_router_research.pipeline.corpora import open_corpora
 from smart_model_router_research.pipeline.deep_research import DeepResearch, ResearchResult
@@ -67,10 +67,9 @@ class ResearchDemo:
         return folders
 
     async def _runs(
-        self, corpora: Sequence[Path], name: str, inputs: RunInputs, engine: str = "kahn", *, keep: bool = False
+        self, corpora: Sequence[Path], name: str, inputs: RunInputs, engine: str = "kahn", store: RunStore | None = None
     ) -> DeepResearch:
         opened = await open_corpora(corpora, as_of=inputs.moment(), cache=self.folder / "indexes")
-        store = SqliteRunStore(self.folder / "runs.db") if keep else MemoryRunStore()
         return DeepResearch(store=store, corpora=opened.searches, folder=self.folder / name, engine=engine)
 
     async def _questions(self, corpora: Sequence[Path]) -> None:
@@ -134,10 +133,14 @@ class ResearchDemo:
         ended = await asyncio.to_thread(subprocess.run, arguments, check=False, capture_output=True)
         self._see(ended.returncode == -signal.SIGKILL, "a killed process")
         inputs = _inputs(BORDERS)
-        runs = await self._runs(corpora[:1], "killed", inputs, keep=True)
-        before = await runs.result("killed")
-        self._see(before.status == RunState.RUNNING.value and not before.report, "a run that has not ended")
-        found = await runs.resume("killed")
+        store = SqliteRunStore(self.folder / "runs.db")
+        try:
+            runs = await self._runs(corpora[:1], "killed", inputs, store=store)
+            before = await runs.result("killed")
+            self._see(before.status == RunState.RUNNING.value and not before.report, "a run that has not ended")
+            found = await runs.resume("killed")
+        finally:
+            await store.aclose()
         same = _same(first, found)
         self.tell(f"   resumed: {found.status}, {_quality(found)}; its files are {'the same' if same else 'others'}")
         self._see(same, "the same files")

@@ -107,10 +107,10 @@ async def _of_outputs(step: str, outputs: Mapping[str, Any], values: StoredValue
 
 async def _of_retrieval(outputs: Mapping[str, Any], values: StoredValues) -> AsyncIterator[Said]:
     record = await values.get(RetrievalRecord, outputs["record"])
-    for search in record.searches:
+    for search in record.searches[len(record.searches) - outputs["new_searches"] :]:
         yield ResearchEventKind.QUERY, {"text": search.text, "source": search.source, "hits": list(search.documents)}
-    for document in (await values.get_documents(record.documents)).values():
-        stored = document.stored
+    documents = [document.stored for document in (await values.get_documents(record.documents)).values()]
+    for stored in documents[len(documents) - outputs["new_documents"] :]:
         yield ResearchEventKind.FETCHED, {"id": stored.id, "title": stored.title, "tier": stored.tier.value}
     for key, reason in outputs["refused"].items():
         yield ResearchEventKind.REFUSED, {"id": key, "reason": reason}

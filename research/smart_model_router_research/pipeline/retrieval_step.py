@@ -32,7 +32,7 @@ async def retrieve(step: StepInput, tools: StepTools) -> Mapping[str, Any]:
     run = run_of(step)
     before = None if given["record"] is None else await tools.values.get(RetrievalRecord, given["record"])
     ledger = await _ledger(tools, run.budget, before)
-    known = set(ledger.documents)
+    known, asked = len(ledger.documents), len(ledger.searches)
     questions = questions_of(given["questions"])
     graph = await graph_of(tools, given["graph"])
     plan = _Plan(run, given, questions, graph)
@@ -56,8 +56,9 @@ async def retrieve(step: StepInput, tools: StepTools) -> Mapping[str, Any]:
         "record": await tools.values.put(record),
         "documents": record.documents,
         "source_count": len(documents),
-        "new_documents": len(ledger.documents.keys() - known),
+        "new_documents": len(ledger.documents) - known,
         "searches": len(ledger.searches),
+        "new_searches": len(ledger.searches) - asked,
         "gaps": _gaps(ledger, run.budget),
         "refused": ledger.blocked,
         "budget_spent": bool(ledger.refused_searches or ledger.refused_documents),

@@ -188,3 +188,28 @@ class ResearchVerify(Command):
         Path, typer.Argument(metavar="DIR", exists=True, file_okay=False, help="The folder of artefacts.")
     ]
     as_json: Json = False
+
+
+@command(research, "demo", "research_demo:run_demo")
+class ResearchDemonstration(Command):
+    """Thirty questions, a contradiction, a killed run, two engines and a damaged folder, without key or network."""
+
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep corpora, runs and reports in this folder.")] = (
+        None
+    )
+    as_json: Json = False
+
+
+@command(research, "eval", "research_demo:run_eval")
+class ResearchEval(Command):
+    """Measure research on questions whose answers are known, with 95 % intervals."""
+
+    questions: Annotated[
+        str, typer.Option("--set", metavar="SET", help="factbook, versions, or a JSON file of questions.")
+    ] = "factbook"
+    corpus: Annotated[
+        list[Path] | None,
+        typer.Option("--corpus", metavar="PATH", help="Their sources, may be repeated; factbook has its own."),
+    ] = None
+    as_of: Annotated[str | None, typer.Option("--as-of", metavar="DAY", help="The day that ages count to.")] = None
+    as_json: Json = False
