@@ -33,7 +33,7 @@ from smart_model_router_research.engine import (
     SupportsDocuments,
     select_engine,
 )
-from smart_model_router_research.pipeline.corpora import open_corpora
+from smart_model_router_research.pipeline.opened_corpora import open_corpora
 from smart_model_router_research.pipeline.research_events import ResearchEvent, events_of, first_to_read
 from smart_model_router_research.pipeline.run_inputs import RunInputs
 from smart_model_router_research.pipeline.stored_values import StoredValues

@@ -23,9 +23,9 @@ from smart_model_router_research.deep.corpora import (
 from smart_model_router_research.deep.verifying import verify
 from smart_model_router_research.engine import RunEvent, RunEventKind, RunState, RunStore, SqliteRunStore
 from smart_model_router_research.engine.engine_selector import version_fault
-from smart_model_router_research.pipeline.corpora import open_corpora
 from smart_model_router_research.pipeline.deep_research import DeepResearch, ResearchResult
 from smart_model_router_research.pipeline.evaluating import JudgedAnswer, evaluate_research, known_questions
+from smart_model_router_research.pipeline.opened_corpora import open_corpora
 from smart_model_router_research.pipeline.run_inputs import RunInputs
 
 BORDERS = "Which countries border China?"

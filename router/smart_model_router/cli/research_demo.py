@@ -13,7 +13,6 @@ from smart_model_router.cli.output import ExitCode, print_answer, print_json, pr
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router_research.deep.corpora import FACTBOOK_AS_OF
 from smart_model_router_research.engine import MemoryRunStore
-from smart_model_router_research.pipeline.corpora import open_corpora
 from smart_model_router_research.pipeline.deep_research import DeepResearch
 from smart_model_router_research.pipeline.evaluating import (
     JudgedAnswer,
@@ -22,6 +21,7 @@ from smart_model_router_research.pipeline.evaluating import (
     evaluate_research,
     known_questions,
 )
+from smart_model_router_research.pipeline.opened_corpora import open_corpora
 from smart_model_router_research.pipeline.research_demo import DemoFailed, ResearchDemo, write_factbooks
 from smart_model_router_research.pipeline.run_inputs import RunInputs
 
