@@ -25,7 +25,7 @@ from smart_model_router_research.deep.folding import FoldedText, fold, folded_te
 from smart_model_router_research.deep.found_answers import FoundAnswer, ReadDocument
 from smart_model_router_research.deep.matching import stem_of
 from smart_model_router_research.deep.questions import QuestionPattern, Wanted
-from smart_model_router_research.deep.repair import quotation
+from smart_model_router_research.deep.repair import quotation, stands_alone
 from smart_model_router_research.deep.statements import Statement, StatementKind
 from smart_model_router_research.deep.values import year_of
 from smart_model_router_research.deep.vouching import split_entity
@@ -216,7 +216,7 @@ def _path(found: FoundAnswer) -> list[str]:
 
 
 def _wordings(found: FoundAnswer) -> Iterator[str]:
-    """Yield the ways to say what was found, the shortest first; the last is the source's own sentence."""
+    """Yield the ways to say what was found, the shortest that can be understood by itself first."""
     statement = found.statement
     path = _path(found)
     title = path[0] if path else ""
@@ -228,11 +228,13 @@ def _wordings(found: FoundAnswer) -> Iterator[str]:
                     yield f"{path[-1]}, {statement.label} of {title}: {item}"
     if statement.kind is StatementKind.ROW and found.attribute and statement.cells and found.item:
         yield f"The {found.attribute} of {statement.cells[0][1]} is {found.item}"
+    with_path = f"{' > '.join(path)}: {statement.text}" if path else statement.text
+    if not stands_alone(fold(statement.text)):
+        yield with_path
     yield statement.text
     if statement.term:
         yield f"{statement.term} {statement.text}"
-    if path:
-        yield f"{' > '.join(path)}: {statement.text}"
+    yield with_path
 
 
 def _quote(found: FoundAnswer) -> str:

@@ -31,6 +31,10 @@ def warning_of(run: ResearchRun) -> list[str]:
         lines.append(f"Weak: {', '.join(weak)}.")
     if reasons := run.audits[run.quality["selected_round"] - 1]["gate_reasons"]:
         lines.append(f"The gate was not passed: {'; '.join(reasons)}.")
+    dates = [document.date_confidence for document in run.graph.documents.values()]
+    if undated := dates.count("unknown"):
+        told = f"{undated} of {len(dates)} cited sources {'has' if undated == 1 else 'have'} no known date"
+        lines.append(f"{told}; as_of in a corpus.yaml beside them gives one.")
     if not run.completeness.is_complete:
         lines.append("Not every sentence is supported by its citations; those are marked.")
     return lines
