@@ -118,13 +118,14 @@ def _round_of(name: str) -> int:
 
 
 async def _looked_at(searches: Sequence[CorpusSearch]) -> tuple[list[CitedDocument], int]:
-    """Read documents of each corpus, evenly; return them, and how many there are."""
+    """Read documents of each corpus, evenly; return them, and how many there are without those that have no text."""
     found: list[CitedDocument] = []
     total = 0
     each = max(1, LOOKED_AT // max(1, len(searches)))
     for search in searches:
         paths = sorted(search.index.paths())
-        total += len(paths)
         step = max(1, -(-len(paths) // each))
-        found += [document.stored.cited() for document in await search.read(paths[::step])]
+        read = await search.read(paths[::step])
+        found += [document.stored.cited() for document in read]
+        total += len(paths) - len(paths[::step]) + len(read)
     return found, total

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _MOST_LISTED = 10_000
 _TOPIC = 60
+_INTERRUPTED = "interrupted"
 
 
 def run_list(asked: ListResearch) -> int:
@@ -47,6 +48,9 @@ def run_list(asked: ListResearch) -> int:
         for run in runs
     )
     print_table(("run", "state", "delivery", "changed", "topic"), rows, sys.stdout)
+    interrupted = [run.run_id for run in runs if _state(run) == _INTERRUPTED]
+    if interrupted:
+        print_line(f"interrupted: {len(interrupted)}; to go on with the latest: smr research resume {interrupted[0]}")
     return ExitCode.OK
 
 
@@ -76,7 +80,8 @@ def run_status(asked: ShowResearch) -> int:
     print_table(("", ""), [row for row in rows if row[1]], sys.stdout)
     for problem in result.problems:
         print_line(f"smr: {problem}")
-    print_line(end_of(result))
+    go_on = f"; to go on: smr research resume {run.run_id}" if _state(run) == _INTERRUPTED else ""
+    print_line(f"{end_of(result)}{go_on}")
     return ExitCode.OK
 
 
@@ -142,8 +147,7 @@ def run_workflow(asked: ExportResearch) -> int:
 
 
 def _state(run: StoredRun) -> str:
-    interrupted = run.state is RunState.RUNNING and not run.owner
-    return f"interrupted (smr research resume {run.run_id})" if interrupted else run.state.value
+    return _INTERRUPTED if run.state is RunState.RUNNING and not run.owner else run.state.value
 
 
 def _delivery(run: StoredRun) -> str:

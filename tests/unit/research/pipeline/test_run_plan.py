@@ -82,8 +82,12 @@ def test_what_is_never_cited_counts_for_nothing() -> None:
 
 @pytest.mark.anyio
 async def test_a_plan_counts_steps_and_searches(tmp_path: Path) -> None:
-    """As the workflow is: 11 steps when the first round passes, 17 with two, 29 at most; nothing is searched."""
+    """As the workflow is: 11 steps when the first round passes, 17 with two, 29 at most; nothing is searched.
+
+    A file without text is no document.
+    """
     (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "broken.pdf").write_bytes(b"%PDF-1.4 nothing")
     (tmp_path / "docs" / "tides.md").write_text("# Tides\n\nThe tide rises by four metres.\n")
     inputs = RunInputs(topic="When was it founded? How high is the tide?", as_of="2026-03-31", min_recent_sources=2)
     corpora = await open_corpora([tmp_path / "docs"], as_of=AS_OF, cache=tmp_path / "cache")
