@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -77,6 +78,33 @@ class ListedSearch:
     async def topics(self) -> frozenset[str]:
         """Return no names: the pages are about different things."""
         return frozenset()
+
+
+@dataclass
+class SlowSearch(ListedSearch):
+    """A search that takes its time: `seconds` for each text, and for ever from the text of number `hangs_at` (from 0).
+
+    Where `fails_at` is a number, that text and all after it raise. `cancelled` counts searches that were broken off.
+    """
+
+    seconds: float = 0.0
+    hangs_at: int | None = None
+    fails_at: int | None = None
+    cancelled: int = 0
+
+    async def search(self, text: str, most: int = 16) -> list[ReadDocument]:
+        """Return what the other search gives, later or not at all."""
+        number = len(self.texts)
+        found = await super().search(text, most)
+        if self.fails_at is not None and number >= self.fails_at:
+            raise RuntimeError("the server answered 503")
+        hangs = self.hangs_at is not None and number >= self.hangs_at
+        try:
+            await asyncio.sleep(1e9 if hangs else self.seconds)
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+        return found
 
 
 @dataclass

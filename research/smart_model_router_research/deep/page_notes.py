@@ -56,7 +56,7 @@ STOP_REASONS = {
     "no_progress": "the last round found nothing new",
     "budget": "a budget was used up",
     "deadline": "the time was over",
-    "failed": "a step failed",
+    "failed": "its sources could not be searched, or a step failed",
     "interrupted": "it was interrupted",
 }
 """The reasons to stop, in words."""

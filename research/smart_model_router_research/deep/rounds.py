@@ -126,7 +126,7 @@ def next_round(history: Sequence[Mapping[str, Any]], config: RoundsConfig, *, ha
 
     Each round has the outputs of its audit (`ci_score`, `gate_passed`, `floor_violations`, `critical_contradictions`)
     and `steps` (the kinds that ran), `new_documents` and `changed_claims` (counts). `halt` is a reason from outside to
-    stop: `budget`, `deadline` or `cancelled`.
+    stop: `budget`, `deadline`, `failed` or `cancelled`. It goes before `no_progress`, which it explains.
     """
     if not history:
         return _stop(halt) if halt else Next(Mode.FULL, tuple(RoundStep), "the first round")
@@ -155,10 +155,10 @@ def _stopped(history: Sequence[Mapping[str, Any]], config: RoundsConfig, halt: s
     halts = config.policy == "matrix" if config.halts_on_contradiction is None else config.halts_on_contradiction
     if halts and last.get("critical_contradictions"):
         return _stop("contradiction")
+    if halt:
+        return _stop(halt)
     nothing_new = not last.get("new_documents") and not last.get("changed_claims")
-    if nothing_new and not _only_verified(last):
-        return _stop("no_progress")
-    return _stop(halt) if halt else None
+    return _stop("no_progress") if nothing_new and not _only_verified(last) else None
 
 
 def _only_verified(found: Mapping[str, Any]) -> bool:

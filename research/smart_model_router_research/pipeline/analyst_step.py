@@ -10,8 +10,8 @@ from smart_model_router_research.deep.analysts import SWE_KINDS, ClaimDrafter
 from smart_model_router_research.deep.claims import ResearchClaim, SubQuestion
 from smart_model_router_research.deep.offline import OfflineSession
 from smart_model_router_research.deep.questions import read_question
-from smart_model_router_research.pipeline.planning_steps import extra_of, questions_of
-from smart_model_router_research.pipeline.recorded_search import RecordedSearch, RetrievalRecord
+from smart_model_router_research.pipeline.planning_steps import extra_of, questions_of, record_of
+from smart_model_router_research.pipeline.recorded_search import RecordedSearch
 from smart_model_router_research.pipeline.tools import StepTools
 from smart_model_router_research.workflow import StepInput
 
@@ -31,7 +31,7 @@ async def analyse_documents(step: StepInput, tools: StepTools) -> Mapping[str, A
     asked = given["open_questions"] or ()
     questions = [each for each in questions_of(given["questions"]) if each.id in asked]
     mine = [each for each in questions if _is_of(each, given["lens"])]
-    record = await tools.values.get(RetrievalRecord, given["record"])
+    record = await record_of(tools, given["record"])
     documents = await tools.values.get_documents(record.documents)
     searches = [RecordedSearch(at, record, documents) for at in range(len(record.topics))]
     drafter = ClaimDrafter(f"r{given['round']}{given['name']}")
@@ -41,7 +41,8 @@ async def analyse_documents(step: StepInput, tools: StepTools) -> Mapping[str, A
     for question in mine:
         found = await session.ask(question)
         findings += [claim.text for claim in found]
-        if not found:
+        if not found:  # what was claimed on the way to an answer that is not there is no answer
+            session.claims = [claim for claim in session.claims if claim.question_id != question.id]
             not_found.append(question.id)
     return {
         "claims": await tools.values.put(DraftClaims(claims=tuple(session.claims))),

@@ -102,9 +102,7 @@ def _halt(given: Mapping[str, Any], step: StepInput, tools: StepTools, run: RunI
     """Return why no further round may begin; "" where one may."""
     if step.deadline - tools.clock.now() <= run.budget.seconds * run.budget.reserve:
         return "deadline"
-    if given["budget_spent"]:
-        return "budget"
-    return "" if given["graph"] else "failed"
+    return given["halt"] or ("" if given["graph"] else "failed")
 
 
 def _next(following: Next) -> dict[str, Any]:

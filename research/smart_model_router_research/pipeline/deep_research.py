@@ -109,6 +109,7 @@ class DeepResearch:
         self._engine = engine
         self._workflow = workflow
         self._observers = tuple(observers)
+        self._selections: dict[str, Selection] = {}
         self._clock = clock or SystemClock()
         self._wall = wall
         self.skipped: tuple[str, ...] = ()
@@ -153,9 +154,9 @@ class DeepResearch:
                     yield each
 
     async def cancel(self, run_id: str) -> None:
-        """Cancel a run for good, in whichever process it runs. Raises RunNotFound."""
-        workflow = self._workflow_of(await self.inputs_of(run_id))
-        await select_engine(workflow, self._engine, store=self._store).engine.cancel(run_id)  # type: ignore[attr-defined]
+        """Cancel a run for good. One that runs here has ended then; another process is asked to. Raises RunNotFound."""
+        chosen = self._selected(self._workflow_of(await self.inputs_of(run_id)))
+        await chosen.engine.cancel(run_id)  # type: ignore[attr-defined]
 
     async def inputs_of(self, run_id: str) -> RunInputs:
         """Return the inputs that a run was created with. Raises RunNotFound, ArtefactError for one of another kind."""
@@ -184,6 +185,12 @@ class DeepResearch:
     def _workflow_of(self, inputs: RunInputs) -> WorkflowDefinition:
         return self._workflow or research_workflow(inputs.analysts)
 
+    def _selected(self, workflow: WorkflowDefinition) -> Selection:
+        """Return the one engine for a workflow, which knows the runs that go on here."""
+        if workflow.hash not in self._selections:
+            self._selections[workflow.hash] = select_engine(workflow, self._engine, store=self._store)
+        return self._selections[workflow.hash]
+
     def _folder_of(self, run_id: str) -> Path:
         return self._folder / run_id
 
@@ -192,7 +199,7 @@ class DeepResearch:
     ) -> tuple[WorkflowDefinition, Selection, ExecutionContext]:
         inputs = self._inputs_of(topic) if isinstance(topic, str) else topic
         workflow = self._workflow_of(inputs)
-        chosen = select_engine(workflow, self._engine, store=self._store)
+        chosen = self._selected(workflow)
         searches = await self._opened(inputs)
         known = run_id or run_id_of(inputs, self._wall())
         return workflow, chosen, self._context(inputs, workflow, searches, known, chosen)
@@ -252,12 +259,13 @@ class DeepResearch:
         problems = [f"{name}: {step.error}" for name, step in found.steps.items() if step.error]
         problems += [gap for each in retrieved for gap in each["gaps"]]
         status = found.status.value
-        if found.status is RunState.COMPLETED and supervised.get("stop_reason") in INCOMPLETE:
+        reason, synthesised = supervised.get("stop_reason", ""), outputs.get("final_synthesis", {})
+        lacking = bool(synthesised.get("limitations")) or reason != "passed"
+        if found.status is RunState.COMPLETED and (reason in INCOMPLETE or (problems and lacking)):
             status = RunState.PARTIAL.value
         usage = {"searches": 0.0, "documents": 0.0, "model_calls": found.usage.calls}
         if retrieved:
             usage |= {"searches": float(retrieved[-1]["searches"]), "documents": float(retrieved[-1]["source_count"])}
-        synthesised = outputs.get("final_synthesis", {})
         return ResearchResult(
             run_id=found.run_id,
             status=status,
@@ -266,7 +274,7 @@ class DeepResearch:
             quality_metadata=supervised.get("quality_metadata", {}),
             artefacts=folder,
             usage=usage,
-            stop_reason=supervised.get("stop_reason", ""),
+            stop_reason=reason,
             problems=tuple(dict.fromkeys([*problems, *([found.reason] if found.reason and not problems else [])])),
             engine=found.engine,
             answers=tuple(synthesised.get("executive_summary", ())),

@@ -12,6 +12,7 @@ from smart_model_router_research.deep.metrics import covers
 from smart_model_router_research.deep.questions import plan_questions, read_question
 from smart_model_router_research.deep.records import decode, encode
 from smart_model_router_research.deep.report import in_order
+from smart_model_router_research.pipeline.recorded_search import RetrievalRecord
 from smart_model_router_research.pipeline.run_inputs import run_of
 from smart_model_router_research.pipeline.tools import StepTools
 from smart_model_router_research.workflow import StepInput
@@ -96,6 +97,13 @@ def extra_of(search_plan: Sequence[Any] | None) -> dict[str, list[str]]:
 async def graph_of(tools: StepTools, name: str | None) -> ClaimGraph:
     """Return the graph of that name; an empty one where no round has made one yet."""
     return ClaimGraph() if name is None else await tools.values.get(ClaimGraph, name)
+
+
+async def record_of(tools: StepTools, name: str | None) -> RetrievalRecord:
+    """Return the searches of that name. Raises ValueError where no round has made any."""
+    if name is None:
+        raise ValueError("nothing was retrieved, since retrieval_react failed")
+    return await tools.values.get(RetrievalRecord, name)
 
 
 def open_among(questions: Sequence[SubQuestion], graph: ClaimGraph) -> list[SubQuestion]:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from smart_model_router_research.deep.claims import SourceTier
 from smart_model_router_research.deep.corpus_search import HITS
 from smart_model_router_research.deep.found_answers import ReadDocument
 from smart_model_router_research.deep.offline import DocumentSearch
+from smart_model_router_research.engine.steps import described
+from smart_model_router_research.pipeline.search_time import SearchTime
 
+T = TypeVar("T")
 Admits = Callable[[ReadDocument], bool]
 
 
@@ -36,16 +41,34 @@ class RetrievalRecord:
 class SearchLedger:
     """The searches and documents of a run, and what it may still have. What is known is free.
 
-    `refused` counts searches and documents that a limit kept away, `blocked` the ids of documents of tier C.
+    `refused` counts searches and documents that a limit kept away, `late` searches that had no time to begin, `cut`
+    those that were broken off, `failed` those that raised, by error; `blocked` are the ids of documents of tier C.
     """
 
     most_searches: int
     most_documents: int
+    time: SearchTime
     searches: dict[tuple[int, str, int], SearchRecord] = field(default_factory=dict)
     documents: dict[str, ReadDocument] = field(default_factory=dict)
     refused_searches: int = 0
     refused_documents: set[str] = field(default_factory=set)
+    late: int = 0
+    cut: int = 0
+    failed: Counter[str] = field(default_factory=Counter)
+    made: int = 0
     blocked: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def halt(self) -> str:
+        """The reason by which no further round would find more: "deadline", "budget" or "failed"; "" for none.
+
+        It is "failed" where no search of the step succeeded.
+        """
+        if self.late or self.cut:
+            return "deadline"
+        if self.refused_searches or self.refused_documents:
+            return "budget"
+        return "failed" if self.failed and not self.made else ""
 
     def admitted(self, found: Sequence[ReadDocument], admits: Admits) -> list[ReadDocument]:
         """Return the documents that the run may have, and keep them."""
@@ -71,30 +94,55 @@ def _all(_: ReadDocument) -> bool:
 
 
 class RecordingSearch:
-    """A source whose searches are recorded. `admits` says which of its documents the run may have."""
+    """A source whose searches are recorded. `admits` says which of its documents the run may have.
+
+    A search that fails, or comes too late, gives nothing, and the ledger has it: what others find is not lost by it.
+    """
 
     def __init__(self, source: int, search: DocumentSearch, ledger: SearchLedger, admits: Admits = _all) -> None:
         self._source = source
         self._search = search
         self._ledger = ledger
         self._admits = admits
+        self._topics: frozenset[str] | None = None
 
     async def search(self, text: str, most: int = HITS) -> list[ReadDocument]:
-        """Return the documents of the best passages; none once the searches of the run are used up."""
+        """Return the documents of the best passages; none once the searches of the run, or its time, are used up."""
         ledger, key = self._ledger, (self._source, text, most)
         if key in ledger.searches:
             return [ledger.documents[each] for each in ledger.searches[key].documents]
         if len(ledger.searches) >= ledger.most_searches:
             ledger.refused_searches += 1
             return []
-        found = ledger.admitted(await self._search.search(text, most), self._admits)
+        if ledger.time.is_over:
+            ledger.late += 1
+            return []
+        given = await self._given(self._search.search(text, most))
+        if given is None:
+            return []
+        ledger.made += 1
+        found = ledger.admitted(given, self._admits)
         ids = tuple(dict.fromkeys(document.stored.id for document in found))
         ledger.searches[key] = SearchRecord(source=self._source, text=text, most=most, documents=ids)
         return found
 
     async def topics(self) -> frozenset[str]:
-        """Return the names that all its documents are about."""
-        return await self._search.topics()
+        """Return the names that all its documents are about; none of a source that no search got an answer from."""
+        if self._topics is None:
+            if not any(source == self._source for source, _, _ in self._ledger.searches):
+                return frozenset()
+            self._topics = await self._given(self._search.topics()) or frozenset()
+        return self._topics
+
+    async def _given(self, work: Coroutine[Any, Any, T]) -> T | None:
+        """Return what a source gives; None where it fails, or has no more time."""
+        try:
+            return await self._ledger.time.within(work)
+        except TimeoutError:
+            self._ledger.cut += 1
+        except Exception as error:  # noqa: BLE001 - a source raises what it likes
+            self._ledger.failed[described(error)] += 1
+        return None
 
 
 class RecordedSearch:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import shutil
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -85,7 +85,7 @@ async def package(step: StepInput, tools: StepTools) -> Mapping[str, Any]:
         documents=documents,
         report=report,
     )
-    await asyncio.to_thread(_written, found, tools.folder)
+    await _to_its_end(asyncio.to_thread(_written, found, tools.folder))
     return {
         "folder": str(tools.folder),
         "delivery": found.delivery.value,
@@ -93,8 +93,26 @@ async def package(step: StepInput, tools: StepTools) -> Mapping[str, Any]:
     }
 
 
+async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
+    """Wait for work in a thread, also when cancelled: nothing of it goes on then."""
+    task = asyncio.create_task(work)
+    try:
+        await asyncio.shield(task)
+    finally:
+        await asyncio.wait((task,))
+
+
 def _written(run: ResearchRun, folder: Path) -> None:
-    """Write the folder; one that this run had written before it was interrupted is replaced."""
+    """Write the folder. What this run had written before it was interrupted is replaced: a folder, or half of one."""
+    _clear(folder)
     if (folder / MANIFEST).is_file():
-        shutil.rmtree(folder)
+        folder.rename(folder.with_name(f".{folder.name}.before"))
+        _clear(folder)
     write_artefacts(run, folder)
+
+
+def _clear(folder: Path) -> None:
+    """Remove what an interrupted run has left beside its folder."""
+    for each in folder.parent.iterdir() if folder.parent.is_dir() else ():
+        if each.name.startswith(f".{folder.name}."):
+            shutil.rmtree(each)

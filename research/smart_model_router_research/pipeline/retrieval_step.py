@@ -19,6 +19,7 @@ from smart_model_router_research.pipeline.recorded_search import (
     SearchLedger,
 )
 from smart_model_router_research.pipeline.run_inputs import ResearchBudget, RunInputs, run_of
+from smart_model_router_research.pipeline.search_time import SearchTime
 from smart_model_router_research.pipeline.tools import StepTools
 from smart_model_router_research.workflow import StepInput
 
@@ -31,7 +32,7 @@ async def retrieve(step: StepInput, tools: StepTools) -> Mapping[str, Any]:
     given = step.inputs
     run = run_of(step)
     before = None if given["record"] is None else await tools.values.get(RetrievalRecord, given["record"])
-    ledger = await _ledger(tools, run.budget, before)
+    ledger = await _ledger(step, tools, run.budget, before)
     known, asked = len(ledger.documents), len(ledger.searches)
     questions = questions_of(given["questions"])
     graph = await graph_of(tools, given["graph"])
@@ -61,7 +62,7 @@ async def retrieve(step: StepInput, tools: StepTools) -> Mapping[str, Any]:
         "new_searches": len(ledger.searches) - asked,
         "gaps": _gaps(ledger, run.budget),
         "refused": ledger.blocked,
-        "budget_spent": bool(ledger.refused_searches or ledger.refused_documents),
+        "halt": ledger.halt,
     }
 
 
@@ -70,9 +71,12 @@ def _recording(tools: StepTools, ledger: SearchLedger, admits: Admits | None = N
     return [RecordingSearch(at, search, ledger, *more) for at, search in enumerate(tools.searches)]
 
 
-async def _ledger(tools: StepTools, budget: ResearchBudget, before: RetrievalRecord | None) -> SearchLedger:
+async def _ledger(
+    step: StepInput, tools: StepTools, budget: ResearchBudget, before: RetrievalRecord | None
+) -> SearchLedger:
     usable = 1.0 - budget.reserve
-    ledger = SearchLedger(math.floor(budget.searches * usable), math.floor(budget.fetches * usable))
+    time = SearchTime.before(step.deadline, tools.clock, budget.seconds * budget.reserve)
+    ledger = SearchLedger(math.floor(budget.searches * usable), math.floor(budget.fetches * usable), time)
     if before is not None:
         ledger.documents = await tools.values.get_documents(before.documents)
         ledger.searches = {(each.source, each.text, each.most): each for each in before.searches}
@@ -126,9 +130,15 @@ def _of_tier_a(document: ReadDocument) -> bool:
 
 
 def _gaps(ledger: SearchLedger, budget: ResearchBudget) -> list[str]:
-    gaps: list[str] = []
-    if ledger.refused_searches:
-        gaps.append(f"{ledger.refused_searches} searches were not made: budget.searches is {budget.searches}")
-    if ledger.refused_documents:
-        gaps.append(f"{len(ledger.refused_documents)} documents were not read: budget.fetches is {budget.fetches}")
-    return gaps
+    over = f"the time for them was over, budget.seconds is {budget.seconds:g}"
+    counted = [
+        (ledger.refused_searches, "search", f"not made: budget.searches is {budget.searches}"),
+        (len(ledger.refused_documents), "document", f"not read: budget.fetches is {budget.fetches}"),
+        (ledger.late, "search", f"not made: {over}"),
+        (ledger.cut, "search", f"broken off: {over}"),
+        *((count, "search", f"failed: {error}") for error, count in sorted(ledger.failed.items())),
+    ]
+    return [f"{count} {_PLURALS[what] if count > 1 else what} {said}" for count, what, said in counted if count]
+
+
+_PLURALS = {"search": "searches", "document": "documents"}

@@ -20,8 +20,7 @@ from smart_model_router_research.deep.folding import fold
 from smart_model_router_research.deep.found_answers import ReadDocument
 from smart_model_router_research.deep.origins import with_origins
 from smart_model_router_research.pipeline.analyst_step import DraftClaims
-from smart_model_router_research.pipeline.planning_steps import graph_of, open_among, questions_of
-from smart_model_router_research.pipeline.recorded_search import RetrievalRecord
+from smart_model_router_research.pipeline.planning_steps import graph_of, open_among, questions_of, record_of
 from smart_model_router_research.pipeline.tools import StepTools
 from smart_model_router_research.workflow import StepInput
 
@@ -37,7 +36,7 @@ async def verify_claims(step: StepInput, tools: StepTools) -> Mapping[str, Any]:
     given = step.inputs
     questions = questions_of(given["questions"])
     before = await graph_of(tools, given["graph"])
-    record = await tools.values.get(RetrievalRecord, given["record"])
+    record = await record_of(tools, given["record"])
     documents = await tools.values.get_documents(record.documents)
     drafts = [await tools.values.get(DraftClaims, name) for name in given["drafts"] if name is not None]
     claims = _together(before.claims, [claim for each in drafts for claim in each.claims], int(given["round"]))

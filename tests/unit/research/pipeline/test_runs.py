@@ -111,6 +111,22 @@ def test_two_steps_are_joined(tmp_path: Path, engine: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "topic",
+    [
+        "What is the population of the country whose capital is Corport?",
+        "Which has the larger population, Corland or Arland?",
+        "Which country that borders Arland has the largest population?",
+    ],
+)
+def test_half_of_an_answer_is_none(tmp_path: Path, engine: str, topic: str) -> None:
+    """The population of Corland is not told: what is told of others on the way to it is not given as the answer."""
+    found, _ = run(tmp_path, engine, topic)
+
+    assert found.answers == ()
+    assert found.not_found == (f"Not found in these sources: {topic}",)
+
+
+@pytest.mark.parametrize(
     ("limit", "problem"), [("searches", "budget.searches is 1"), ("fetches", "budget.fetches is 1")]
 )
 def test_a_budget_that_is_used_up_leaves_a_partial_report(
