@@ -33,6 +33,8 @@ PROFILE = settings()
 FEWER = settings(max_examples=PROFILE.max_examples // 2)
 """A run takes a tenth of a second, and each of these looks at two."""
 both_engines = pytest.mark.parametrize("engine", ENGINES)
+
+
 def over_worlds(test: Callable[..., None]) -> Callable[..., None]:
     """Try a test with drawn worlds. Unless they are drawn at random, all tests draw the same, and each runs once."""
     tried: Callable[..., None] = FEWER(given(world=drawn_worlds())(test))
