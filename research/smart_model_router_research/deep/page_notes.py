@@ -17,16 +17,25 @@ _WARNINGS = {
 
 
 def warning_of(run: ResearchRun) -> list[str]:
-    """Return the warning above a report and what it is about; nothing at full delivery."""
+    """Return the warning above a report; nothing at full delivery."""
     if run.delivery is Delivery.FULL:
         return []
     if not run.graph.claims:
         return [f"Not found in these sources.{_looked_at(run)}"]
-    lines = [_WARNINGS[run.delivery]]
-    if run.delivery is Delivery.WITHHELD and run.graph.unresolved:
-        lines = ["The sources disagree, and nothing decides between them: see Contradictions."]
-    if run.delivery is Delivery.WITHHELD and run.facts.accepted_by:
-        lines = [f"Too little evidence; shown because {run.facts.accepted_by} accepted it."]
+    if run.delivery is not Delivery.WITHHELD:
+        return [_WARNINGS[run.delivery]]
+    if run.facts.accepted_by:
+        return [f"Too little evidence; shown because {run.facts.accepted_by} accepted it."]
+    if run.graph.unresolved:
+        return ["The sources disagree, and nothing decides between them: see Contradictions."]
+    return [_WARNINGS[run.delivery]]
+
+
+def weakness_lines(run: ResearchRun) -> list[str]:
+    """Return what keeps a result from full delivery; nothing where nothing does, or where nothing was found."""
+    if run.delivery is Delivery.FULL or not run.graph.claims:
+        return []
+    lines: list[str] = []
     if weak := [name for found in run.quality["failing_metrics"] for name in found]:
         lines.append(f"Weak: {', '.join(weak)}.")
     if reasons := run.audits[run.quality["selected_round"] - 1]["gate_reasons"]:
@@ -34,7 +43,7 @@ def warning_of(run: ResearchRun) -> list[str]:
     dates = [document.date_confidence for document in run.graph.documents.values()]
     if undated := dates.count("unknown"):
         told = f"{undated} of {len(dates)} cited sources {'has' if undated == 1 else 'have'} no known date"
-        lines.append(f"{told}; as_of in a corpus.yaml beside them gives one.")
+        lines.append(f"{told}; the key as_of of a corpus gives one.")
     if not run.completeness.is_complete:
         lines.append("Not every sentence is supported by its citations; those are marked.")
     return lines
@@ -62,6 +71,11 @@ STOP_REASONS = {
 """The reasons to stop, in words."""
 
 
+def confidence_line(run: ResearchRun) -> str:
+    """Return the confidence of a result in one line, as it stands below the answer."""
+    return f"Confidence: {run.quality['confidence_level']}; delivered as: {run.delivery}."
+
+
 def confidence_lines(run: ResearchRun) -> list[str]:
     """Return the confidence of a result, its index, and how steady that is."""
     quality = run.quality
@@ -69,7 +83,7 @@ def confidence_lines(run: ResearchRun) -> list[str]:
     passed = "passed" if run.audits[quality["selected_round"] - 1]["gate_passed"] else "not passed"
     index = f"{quality['best_ci_achieved']:.3f} (target {quality['target_ci']:.2f})"
     lines = [
-        f"Confidence: {quality['confidence_level']}; delivered as: {run.delivery}.",
+        confidence_line(run),
         f"Index {index}, gate {passed}, as of {run.config.metrics.as_of.date().isoformat()}.",
     ]
     if quality["borderline"]:

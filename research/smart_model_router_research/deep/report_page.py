@@ -7,7 +7,13 @@ from dataclasses import dataclass
 
 from smart_model_router_research.deep.claims import ClaimKind, ClaimStatus, Relation, ResearchClaim
 from smart_model_router_research.deep.metrics import is_single_source
-from smart_model_router_research.deep.page_notes import confidence_lines, method_lines, warning_of
+from smart_model_router_research.deep.page_notes import (
+    confidence_line,
+    confidence_lines,
+    method_lines,
+    warning_of,
+    weakness_lines,
+)
 from smart_model_router_research.deep.report import ReportPart, ReportSentence, SentenceMark, in_order, supported_for
 from smart_model_router_research.deep.research_run import ResearchRun
 from smart_model_router_research.deep.rounds import Delivery
@@ -98,12 +104,13 @@ def _blocks(run: ResearchRun) -> Iterator[PageBlock]:
     yield PageHeading(1, run.facts.topic or "Untitled")
     if warning := warning_of(run):
         yield PageLines(_lines(warning), is_list=False, is_warning=True)
-    yield PageLines(_lines(confidence_lines(run)), is_list=False)
     if run.is_shown:
         yield from _sections(run)
     yield from _contradictions(run)
     yield from _leads(run)
     yield from _open_questions(run)
+    yield PageHeading(2, "Confidence")
+    yield PageLines(_lines([*confidence_lines(run), *weakness_lines(run)]))
     yield from _method(run)
     yield from _sources(run)
 
@@ -130,6 +137,8 @@ def _sections(run: ResearchRun) -> Iterator[PageBlock]:
                 for at, sentence in enumerate(section.sentences)
             )
         )
+        if section.part is ReportPart.ANSWER:
+            yield PageLines(_lines([confidence_line(run)]), is_list=False)
 
 
 def _sentence(sentence: ReportSentence, run: ResearchRun, *, is_faulty: bool) -> Line:
