@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
 
-from smart_model_router_research.deep.edits import follows, unvouched
+from smart_model_router_research.deep.edits import follows, parts_of, unvouched
 from smart_model_router_research.deep.folding import FoldedText, fold, without_markup
 from smart_model_router_research.deep.readings import header_above, readings_of, row_readings
+from smart_model_router_research.deep.sentence_parts import flat
 from smart_model_router_research.deep.sentences import MAX_CHARACTERS, Sentence, sentences_at, split_sentences
 from smart_model_router_research.deep.words import Item, read_items
 
@@ -64,7 +65,7 @@ def check_claim(text: str, quote: str, document: str | FoldedText, context: str 
         wanted = f"a claim is at most {MAX_CLAIM_CHARACTERS:,} characters, a quote {MAX_QUOTE_CHARACTERS:,}"
         return Support(SupportStatus.UNSUPPORTED, (f"{wanted}: these are {len(text):,} and {len(quote):,}",))
     claim = [
-        (sentence, [item for item in read_items(sentence) if item.kind != "mark"])
+        (sentence, flat(parts_of(read_items(sentence), whole=True)))
         for sentence in split_sentences(fold(without_markup(text)))
     ]
     if not any(items for _, items in claim):
@@ -94,7 +95,7 @@ def _check_at(span: tuple[int, int], claim: list[tuple[str, list[Item]]], source
         found = {
             number
             for number, said in enumerate(window)
-            if _says(said, items, document, source.path_at(said.start, context))
+            if _says(said, items, source, context)
             and _commas(sentence) <= _commas(said.text)
             and (_QUOTES.search(sentence) or not is_quoted(said, document))
         }
@@ -106,11 +107,14 @@ def _check_at(span: tuple[int, int], claim: list[tuple[str, list[Item]]], source
     return Support(SupportStatus.PARTIAL if reasons else SupportStatus.SUPPORTED, tuple(reasons), span)
 
 
-def _says(source: Sentence, items: list[Item], document: str, headings: tuple[str, ...]) -> bool:
-    if fold(source.text).rstrip("\"')").endswith("?") or _DENIED.match(document, source.end):
+def _says(said: Sentence, items: list[Item], source: FoldedText, context: str) -> bool:
+    document = source.text
+    if fold(said.text).rstrip("\"')").endswith("?") or _DENIED.match(document, said.end):
         return False
-    header = header_above(document, source) if source.is_row else None
-    return any(follows(items, parts) for parts in readings_of(source, header, headings))
+    header = header_above(document, said) if said.is_row else None
+    before = document[source.headings.end_above(said.start) : said.start]
+    readings = readings_of(said, header, source.path_at(said.start, context), before)
+    return any(follows(items, parts) for parts in readings)
 
 
 def _commas(sentence: str) -> int:

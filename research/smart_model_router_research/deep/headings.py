@@ -20,13 +20,20 @@ class HeadingPaths:
 
     def __init__(self, text: str) -> None:
         self._starts: list[int] = []
+        self._ends: list[int] = []
         self._paths: list[tuple[str, ...]] = []
         open_headings: list[tuple[int, str]] = []
-        for start, level, heading in _headings(text):
+        for start, end, level, heading in _headings(text):
             open_headings = [(above, words) for above, words in open_headings if above < level]
             open_headings.append((level, heading))
             self._starts.append(start)
+            self._ends.append(end)
             self._paths.append(tuple(words for _, words in open_headings))
+
+    def end_above(self, position: int) -> int:
+        """Return where the nearest heading above a position ends, with the line under it; 0 where there is none."""
+        found = bisect_right(self._starts, position)
+        return self._ends[found - 1] if found else 0
 
     def begin_at(self, start: int, end: int) -> bool:
         """Return whether a heading begins within a span."""
@@ -38,9 +45,12 @@ class HeadingPaths:
         return self._paths[found - 1] if found else ()
 
 
-def _headings(text: str) -> list[tuple[int, int, str]]:
-    """Return position, level and words of each heading. Underlines have levels in the order of their first use."""
-    found: list[tuple[int, int, str]] = []
+def _headings(text: str) -> list[tuple[int, int, int, str]]:
+    """Return beginning, end, level and words of each heading.
+
+    Underlines have levels in the order of their first use.
+    """
+    found: list[tuple[int, int, int, str]] = []
     levels: dict[str, int] = {}
     fence = above = ""
     position = above_at = 0
@@ -57,16 +67,16 @@ def _headings(text: str) -> list[tuple[int, int, str]]:
             fence, above = opened[1], ""
         elif (atx := _ATX.match(bare)) is not None:
             if atx[2]:
-                found.append((position, len(atx[1]), atx[2][:_MAX_HEADING]))
+                found.append((position, position + len(line), len(atx[1]), atx[2][:_MAX_HEADING]))
                 levels.update(_MARKDOWN_LEVELS)
             above = ""
         elif (bold := _BOLD.fullmatch(bare)) is not None:
-            found.append((position, _BOLD_LEVEL, bold[2].strip(" :")))
+            found.append((position, position + len(line), _BOLD_LEVEL, bold[2].strip(" :")))
             above = ""
         elif (line_under := _UNDERLINE.match(bare)) is not None and _is_heading(above, bare):
             mark = line_under[1]
             level = levels.setdefault(mark, len(levels) + 1)
-            found.append((above_at, level, above.strip()))
+            found.append((above_at, position + len(line), level, above.strip()))
             above = ""
         else:
             above = bare

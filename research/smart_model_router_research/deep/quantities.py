@@ -53,10 +53,13 @@ _NAMES = {
     "kHz": "kHz",
     "MHz": "MHz",
     "GHz": "GHz",
-    "$": "$ USD dollars dollar",
+    "$": "$ dollars dollar",
+    "USD": "USD US$",
     "€": "€ EUR euro euros",
-    "£": "£ GBP",
-    "¥": "¥ JPY yen",
+    "£": "£",
+    "GBP": "GBP",
+    "¥": "¥",
+    "JPY": "JPY yen",
 }
 _FACTORS: dict[str, tuple[str, Decimal]] = {
     **_BYTE_UNITS,

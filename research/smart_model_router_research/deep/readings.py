@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import takewhile
 
-from smart_model_router_research.deep.edits import NAMED_NOUNS, Part, orders_of, parts_of
+from smart_model_router_research.deep.edits import NAMED_NOUNS, kept_of, orders_of, parts_of
 from smart_model_router_research.deep.folding import fold, without_markup
 from smart_model_router_research.deep.quantities import Quantity
-from smart_model_router_research.deep.sentences import ITEM_MARK, MAX_CHARACTERS, MAX_ROWS, Sentence
+from smart_model_router_research.deep.sentence_parts import ANY_MARK, Part
+from smart_model_router_research.deep.sentences import ITEM_MARK, MAX_CHARACTERS, MAX_ROWS, Sentence, split_sentences
 from smart_model_router_research.deep.words import LIGHT, Item, read_items
 
 SYMMETRIC = ("border countries", "borders", "bordering countries", "land boundaries", "neighbours", "neighbors")
@@ -65,20 +67,27 @@ _NOTHING_TURNS = (
 _IDENTIFIER = re.compile(r"[A-Za-z_$-][\w.$:-]*")
 
 
-def readings_of(sentence: Sentence, header: list[str] | None, context: tuple[str, ...]) -> Iterator[list[Part]]:
+def readings_of(
+    sentence: Sentence, header: list[str] | None, context: tuple[str, ...], before: str = ""
+) -> Iterator[list[Part]]:
     """Yield what a sentence says, in each licensed reading.
 
-    `header` are the heads of the columns where it is a row; `context` is the title and the headings above it. Where one
+    `header` are the heads of the columns where it is a row; `context` is the title and the headings above it, `before`
+    what stands between them and the sentence. Where one
     of these, or the line that leads to the sentence, turns what it says, it says nothing without them.
     """
-    above = parts_of(read_items(fold(" > ".join(context))))
-    lead_ins = [parts_of(read_items(fold(without_markup(without_marks(lead_in))))) for lead_in in sentence.lead_ins]
-    led = [Part(part.items, part.in_parentheses) for lead_in in lead_ins for part in lead_in]
+    above = parts_of(read_items(fold(" > ".join(context))), whole=True)
+    lead_ins = [fold(without_markup(without_marks(lead_in))) for lead_in in sentence.lead_ins]
+    led = [
+        replace(part, mark=part.mark if number else ANY_MARK)
+        for lead_in in lead_ins
+        for number, part in enumerate(parts_of(read_items(lead_in), whole=True))
+    ]
     is_turned = any(map(is_turning, context)) or any(map(is_turned_by, sentence.lead_ins))
     if sentence.is_row:
         for text in row_readings(sentence, header):
             row = parts_of(read_items(text), whole=True)
-            yield [*above, *led, *row]
+            yield [*above, *led, *behind(row)]
             if not is_turned:
                 yield row
         return
@@ -88,18 +97,23 @@ def readings_of(sentence: Sentence, header: list[str] | None, context: tuple[str
         own = own[1:]
     if any(str(part.items[0].written).lower() in _REPORTING for part in own[1:]):
         return
-    yield [*above, *led, *own]
+    yield [*above, *led, *behind(own)]
     if not any(is_turning(heading) for heading in context):
-        yield [*led, *own]
+        yield [*led, *behind(own)]
     if is_turned:
         return
     if (mirrored := _MUTUAL.fullmatch(text)) is not None and not any(item.turns for item in own[0].items):
         yield parts_of(read_items(f"{mirrored[3]} {mirrored[2]} {mirrored[1]}{mirrored[4]}"), whole=True)
-    for parts in orders_of(own):
+    for parts in (order for kept in kept_of(own) for order in orders_of(kept)):
         yield parts
-        yield from _named(parts, context)
+        yield from _named(parts, context, before)
     for labelled in _labels(text, context) if not led else ():
         yield parts_of(read_items(labelled), whole=True)
+
+
+def behind(parts: list[Part]) -> list[Part]:
+    """Return parts as they stand behind a line that leads to them."""
+    return [replace(parts[0], mark=ANY_MARK), *parts[1:]] if parts else []
 
 
 def is_turned_by(lead_in: str) -> bool:
@@ -212,7 +226,30 @@ def _symmetric(label: str, title: str, item: str) -> Iterator[str]:
         yield f"{label} of {match[1]}: {title} {match[2]}"
 
 
-def _named(parts: list[Part], context: tuple[str, ...]) -> Iterator[list[Part]]:
+_THE = Item("word", "the", "the")
+
+
+def _is_about_its_heading(before: str) -> bool:
+    """Return whether the text between a heading and a sentence speaks of nothing else than the heading names."""
+    if len(before) > MAX_CHARACTERS:
+        return False
+    for sentence in split_sentences(fold(before)):
+        words = re.findall(r"[\w'-]+", without_marks(sentence).casefold())
+        if not words:
+            continue
+        first, *rest = words
+        tells = first in _POINTING or (first == "the" and rest[:1] and rest[0] in _DEFAULTS)
+        is_phrase = first != "the" and not any(word in _VERBS for word in words)
+        if not (tells or is_phrase) or any(word[0] == "-" or "_" in word for word in words[1:]):
+            return False
+    return True
+
+
+_POINTING = frozenset("this it its these how whether when if use used valid".split())
+_VERBS = frozenset("is are was were has have had can may must will does do".split())
+
+
+def _named(parts: list[Part], context: tuple[str, ...], before: str) -> Iterator[list[Part]]:
     """Yield the readings in which "This option" or "The default" is of what the heading names.
 
     "It" and "The option" may be of the sentence before.
@@ -223,7 +260,7 @@ def _named(parts: list[Part], context: tuple[str, ...]) -> Iterator[list[Part]]:
             heading = tuple(item for item in read_items(context[-1]) if item.kind != "mark")
             yield [Part((*heading, *parts[0].items[2:])), *parts[1:]]
     names = _names(context)
-    if not names or not parts or parts[0].first not in ("this", "the"):
+    if not names or not parts or parts[0].first not in ("this", "the") or not _is_about_its_heading(before):
         return
     determiner, *behind = list(parts[0].items)
     noun = behind[0].written.lower() if behind else ""
@@ -231,23 +268,22 @@ def _named(parts: list[Part], context: tuple[str, ...]) -> Iterator[list[Part]]:
     for name in names:
         named = Item("identifier", name, name)
         if determiner.key == "this" and noun in NAMED_NOUNS:
-            for subject in ((named,), (behind[0], named), (named, behind[0])):
+            for subject in ((named,), (_THE, behind[0], named), (_THE, named, behind[0])):
                 yield [Part((*subject, *behind[1:])), *rest]
         elif determiner.key == "the" and noun in _DEFAULTS:
             width = 2 if behind[1:2] and behind[1].written.lower() in _DEFAULTS else 1
             for preposition in ("of", "for"):
                 link = Item("word", preposition, preposition)
-                yield [Part((*behind[:width], link, named, *behind[width:])), *rest]
-            yield [Part((named, *behind)), *rest]
+                yield [Part((determiner, *behind[:width], link, named, *behind[width:])), *rest]
 
 
 def _names(context: tuple[str, ...]) -> list[str]:
     """Return the ways to write the one identifier of the nearest heading that has any; none where it has several."""
     for heading in reversed(context):
         found = {
-            item.written.split("(")[0].rstrip(".:=")
+            item.written.strip('"').split("(")[0].rstrip(".:=")
             for item in read_items(fold(heading))
-            if item.kind == "identifier" and _IDENTIFIER.match(item.written)
+            if item.kind == "identifier" and _IDENTIFIER.match(item.written.strip('"'))
         }
         if len(found) == 1:
             name = found.pop()

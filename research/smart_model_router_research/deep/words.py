@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from decimal import Decimal
-from functools import lru_cache
-from importlib.resources import files
 from typing import NamedTuple
 
 from smart_model_router_research.deep.quantities import SCALES, UNITS, Quantity, is_same, read_number
+from smart_model_router_research.deep.synonyms import canonical, passives, phrases
 
 LIGHT = frozenset("a an the of its that which then also there so".split())
-"""Words that may come and go in English."""
+"""Words that nothing is looked up by."""
 TURNING = frozenset(
     "not no never none nor neither cannot without only solely merely exclusively except excepting excluding "
     "unless until till but however although though despite if when whenever while where wherever whether before "
@@ -39,11 +38,6 @@ _FOREIGN = frozenset(
     "der die das und nicht ist ein eine mit von den im le la les et pas est un une des du dans el los las y es "
     "en con que il non di che lo gli per het van niet een och inte ikke og nie na nao não com para ve bir".split()
 )
-_UNCHANGED = frozenset(
-    "is as us this thus has was his its does yes gas bus plus minus always sometimes perhaps besides versus "
-    "unless across towards afterwards overseas series species means news less whereas alias canvas atlas bias".split()
-)
-_CH = frozenset("cache niche ache headache avalanche".split())
 _CONTRACTIONS = (
     (re.compile(r"\b(ca)n't\b|\bcannot\b", re.IGNORECASE), "can not"),
     (re.compile(r"\bwon't\b", re.IGNORECASE), "will not"),
@@ -53,7 +47,6 @@ _CONTRACTIONS = (
     (re.compile(r"'ve\b", re.IGNORECASE), " have"),
     (re.compile(r"'ll\b", re.IGNORECASE), " will"),
     (re.compile(r"\b(it|that|there|what|he|she|who|here)'s\b", re.IGNORECASE), r"\1 is"),
-    (re.compile(r"(?<=\w)'s\b|(?<=s)'(?=\s)", re.IGNORECASE), ""),
 )
 _SIGNS = {"<=": "<=", "=<": "<=", "\u2264": "<=", ">=": ">=", "\u2265": ">=", "~": "~", "\u2248": "~"} | {
     sign: sign for sign in ("<", ">", "=", "==", "!=", "\u2260", "\u00b1", "?", "(?)")
@@ -80,10 +73,9 @@ _MONTHS = {
     )
     for name in names.split()
 }
-_ISO_DATE = re.compile(r"(\d{4})-(\d{2})-(\d{2})(?:T.*)?")
+_ISO_DATE = re.compile(r"(\d{4})-(\d{2})-(\d{2})")
 _DAY = re.compile(r"(\d{1,2})(?:st|nd|rd|th)?")
 _YEAR = re.compile(r"[12]\d{3}")
-_VOWEL = re.compile("[aeiouy]")
 Key = str | Quantity | tuple[int, ...]
 
 
@@ -98,12 +90,20 @@ class Item(NamedTuple):
     @property
     def turns(self) -> bool:
         """Return whether it turns, bounds or hedges what is said."""
-        return self.kind == "sign" or (self.kind == "word" and (self.key in TURNING or self.written.lower() in TURNING))
+        words = (str(self.key), self.written.lower(), *self.written.lower().split("-"))
+        return self.kind == "sign" or (self.kind == "word" and any(word in TURNING for word in words))
 
     @property
     def is_light(self) -> bool:
-        """Return whether it may come and go."""
+        """Return whether nothing is looked up by it."""
         return self.kind == "word" and self.key in LIGHT
+
+    def is_exactly(self, source: Item) -> bool:
+        """Return whether this number of a claim is that one of a source, not rounded."""
+        mine, its = self.key, source.key
+        if not isinstance(mine, Quantity) or not isinstance(its, Quantity):
+            return False
+        return mine.value * mine.factor == its.value * its.factor and self.same(source)
 
     def same(self, source: Item, *, about: bool = False) -> bool:
         """Return whether this item of a claim is that one of a source; numbers may be rounded, see `is_same`."""
@@ -123,7 +123,7 @@ def read_items(sentence: str) -> list[Item]:
     if "'" in sentence or "annot" in sentence:
         for pattern, instead in _CONTRACTIONS:
             sentence = pattern.sub(instead, sentence)
-    return _join_dates(_join_quantities(_join_phrases(list(_tokens(sentence)))))
+    return _join_dates(_join_quantities(_with_passives(_join_phrases(list(_tokens(sentence))))))
 
 
 def is_english(items: list[Item]) -> bool:
@@ -151,9 +151,13 @@ def _tokens(sentence: str) -> list[Item]:
 
 
 def _read_chunk(chunk: str, found: list[Item]) -> None:
-    """Append the items of what stands between two spaces. A word in quotation marks is a name."""
+    """Append the items of what stands between two spaces. A word in quotation marks is a name.
+
+    In double ones it is no word of the writer's own: a "free" trial is not free.
+    """
     if (match := _QUOTED.fullmatch(chunk)) is not None:
-        found.append(Item("identifier", match[2], match[2]))
+        name = f'"{match[2]}"' if '"' in match[1] else match[2]
+        found.append(Item("identifier", name, name))
         found.extend(Item("mark", mark, mark) for mark in match[3] if mark in ",;:)?")
         return
     if (match := _EMPHASIZED.fullmatch(chunk)) is not None:
@@ -184,7 +188,7 @@ def _read_core(core: str) -> list[Item]:
             return [Item("identifier", core, core)]
         if core.lower() in _MONTHS and core[0].isupper():
             return [Item("word", core.lower(), core)]
-        return [_word(part) for part in core.split("-")]
+        return [_word(core)]
     if core.lower() in ("e.g", "i.e"):
         return [Item("word", core.lower(), core)]
     if (match := _ISO_DATE.fullmatch(core)) is not None:
@@ -210,101 +214,30 @@ def _word(text: str) -> Item:
     lower = text.lower()
     if (number := read_number(lower)) is not None:
         return Item("number", number, text)
-    return Item("word", _canonical(lower), text)
+    return Item("word", canonical(lower), text)
 
 
-@lru_cache(maxsize=8192)
-def _canonical(word: str) -> str:
-    """Return the word that stands for this one, its plural and its synonyms."""
-    synonyms = _synonyms()
-    if (synonym := synonyms.get(word)) is not None:
-        return synonym
-    if word in TURNING or word in LIGHT:
-        return word
-    return synonyms.get(_singular(word)) or _singular(word)
+def _with_passives(items: list[Item]) -> list[Item]:
+    """Put one word for participles of one meaning: "is run" for "is executed", and not "they run"."""
+    of = passives()
+    return [
+        Item("word", of[str(item.key)], item.written)
+        if before is not None and before.key in _BE and item.kind == "word" and item.key in of
+        else item
+        for item, before in zip(items, [None, *items], strict=False)
+    ]
 
 
-def _singular(word: str) -> str:
-    """Return the word without the ending of a plural. Words without a vowel are names: https is not many http."""
-    if word in _CH:
-        return word[:-1]
-    if (
-        len(word) < 3
-        or not _VOWEL.search(word)
-        or not word.endswith("s")
-        or word.endswith(("ss", "us", "is"))
-        or word in _UNCHANGED
-    ):
-        return word
-    if word.endswith("ies") and len(word) > 4:
-        return word[:-3] + "y"
-    if word.endswith(("sses", "xes", "ches", "shes")):
-        return word[:-2]
-    return word[:-1]
-
-
-@lru_cache(maxsize=1)
-def _synonyms() -> dict[str, str]:
-    """Return for each word of the shipped table the first of its row."""
-    found: dict[str, str] = {}
-    for row in synonym_rows():
-        if row[0] == "phrase":
-            continue
-        for form in zip(*(_forms(word, row[0]) for word in row[1:]), strict=False):
-            known = [found[word] for word in form if word in found]
-            first: str = known[0] if known else found.get(_singular(form[0])) or form[0]
-            for word in form:
-                found.setdefault(word, first)
-    return found
-
-
-@lru_cache(maxsize=1)
-def _phrases() -> dict[str, list[tuple[tuple[str, ...], str]]]:
-    """Return for each first word the phrases that begin so, the longest first, and the word that each stands for."""
-    found: dict[str, list[tuple[tuple[str, ...], str]]] = {}
-    phrases = [(phrase, row[1]) for row in synonym_rows() if row[0] == "phrase" for phrase in row[2:]]
-    for phrase, instead in [*phrases, *_synonyms().items()]:
-        if len(words := tuple(phrase.split("_"))) > 1:
-            found.setdefault(words[0], []).append((words, instead))
-    return {first: sorted(rows, key=lambda row: -len(row[0])) for first, rows in found.items()}
-
-
-def synonym_rows() -> list[list[str]]:
-    """Return the shipped table: a row is its part of speech, and then words of one meaning."""
-    table = files("smart_model_router_research.deep").joinpath("synonyms.txt").read_text(encoding="utf-8")
-    return [line.split() for line in table.splitlines() if line and not line.startswith("#")]
-
-
-def _forms(entry: str, kind: str) -> list[str]:
-    """Return the forms of a word of a row: five of a verb (irregular ones are given with slashes), one of others.
-
-    The participle of the past is its past where it is not given.
-    """
-    given = entry.split("/")
-    if kind != "verb" or len(given) > 1:
-        return [*given, given[2]] if len(given) == 4 else given
-    verb = given[0]
-    third = f"{verb[:-1]}ies" if _ends_in_consonant_y(verb) else verb + ("es" if verb.endswith(_SIBILANT) else "s")
-    if verb.endswith("e"):
-        return [verb, third, f"{verb}d", f"{verb[:-1]}ing", f"{verb}d"]
-    past = f"{verb[:-1]}ied" if _ends_in_consonant_y(verb) else f"{verb}ed"
-    return [verb, third, past, f"{verb}ing", past]
-
-
-_SIBILANT = ("s", "x", "z", "ch", "sh", "o")
-
-
-def _ends_in_consonant_y(verb: str) -> bool:
-    return verb.endswith("y") and verb[-2] not in "aeiou"
+_BE = frozenset("is are was were be been being".split())
 
 
 def _join_phrases(items: list[Item]) -> list[Item]:
     """Put one word for each phrase of the table."""
-    phrases = _phrases()
+    known = phrases()
     found: list[Item] = []
     at = 0
     while at < len(items):
-        for words, instead in phrases.get(items[at].written.lower(), ()):
+        for words, instead in known.get(items[at].written.lower(), ()):
             rest = items[at : at + len(words)]
             if tuple(item.written.lower() for item in rest) == words:
                 found.append(Item("word", instead, " ".join(item.written for item in rest)))
@@ -329,7 +262,7 @@ def _join_quantities(items: list[Item]) -> list[Item]:
             if item.written not in _CURRENCIES or not isinstance(after, Quantity) or after.unit:
                 found.append(item)
                 continue
-            unit, factor = UNITS[item.written.removeprefix("US")]
+            unit, factor = UNITS[item.written]
             number, written = replace(after, unit=unit, factor=factor), f"{item.written} {items[at].written}"
             at += 1
         if at < len(items) and (power := SCALES.get(items[at].written.lower())) is not None:

@@ -27,11 +27,15 @@ TEXT = """# Options
 
 ## max_size
 
-The size is limited to 40 MB. The default is 5.
+This option sets the limit. The default is 5.
 
 ## min_size
 
-If the disk is full, the server will fail (2024 est.). The default is 7.
+The default is 7. If the disk is full, the server will fail (2024 est.).
+
+## Limits
+
+The size is limited to 40 MB.
 """
 
 

@@ -9,7 +9,8 @@ import pytest
 
 from smart_model_router_research.deep.folding import fold
 from smart_model_router_research.deep.quantities import Quantity, is_same, read_number
-from smart_model_router_research.deep.words import is_english, read_items, synonym_rows
+from smart_model_router_research.deep.synonyms import synonym_rows
+from smart_model_router_research.deep.words import is_english, read_items
 
 
 @pytest.mark.parametrize(
@@ -81,7 +82,9 @@ def quantity(text: str) -> Quantity:
         ("5", "5 km", False),
         ("12 %", "12 percent", True),
         ("12 per cent", "12%", True),
-        ("$ 5 billion", "US$ 5,000,000,000", True),
+        ("$ 5 billion", "$5,000,000,000", True),
+        ("5 USD", "US$ 5", True),
+        ("5 USD", "$5", False),
         ("20 sq km", "20 square km", True),
         ("20 sq km", "20 km", False),
         ("0 km", "0.4 km", False),
@@ -100,23 +103,25 @@ def test_about_allows_for_zeros() -> None:
 
 
 def test_no_word_has_two_synonyms() -> None:
-    """Each form stands in one row of the table, so that every pair holds both ways; there are 300 pairs."""
-    rows = [row for row in synonym_rows() if row[0] != "phrase"]
+    """Each form stands in one row of the table, so that every pair holds both ways; there are 150 pairs."""
+    rows = [row for row in synonym_rows() if row[0] not in ("phrase", "passive")]
     forms = [{form for entry in row[1:] for form in entry.split("/")} for row in rows]
 
     assert [one & other for one, other in combinations(forms, 2) if one & other] == []
-    assert sum(len(list(combinations(row[1:], 2))) for row in rows) >= 300
+    assert sum(len(list(combinations(row[1:], 2))) for row in rows) >= 150
 
 
 @pytest.mark.parametrize(
     ("one", "other", "same"),
     [
         ("utilised", "used", True),
-        ("utilises", "use", True),
+        ("utilises", "uses", True),
+        ("utilises", "use", False),
+        ("folders", "directories", True),
         ("using", "used", False),
-        ("caches", "cache", True),
-        ("boxes", "box", True),
-        ("entries", "entry", True),
+        ("caches", "cache", False),
+        ("boxes", "box", False),
+        ("entries", "entry", False),
         ("https", "http", False),
         ("class", "clas", False),
         ("prior to it", "before it", True),
@@ -127,7 +132,8 @@ def test_no_word_has_two_synonyms() -> None:
         ("5th May", "May 5", True),
         ("may 5", "May 5", False),
         ("ValueError", "valueerror", False),
-        ('"print"', "print", True),
+        ('"print"', "print", False),
+        ("`print`", "print", True),
         ("*args", "args", False),
         ("_private", "private", False),
         ("10²", "102", False),
@@ -135,7 +141,7 @@ def test_no_word_has_two_synonyms() -> None:
     ],
 )
 def test_words_of_one_meaning_are_equal(one: str, other: str, same: bool) -> None:
-    """Synonyms in the same form, plurals, contractions and dates; names keep their letters."""
+    """Synonyms in the same form and number, contractions and dates; names keep their letters."""
     mine, its = read_items(fold(one)), read_items(fold(other))
 
     assert (len(mine) == len(its) and all(a.same(b) for a, b in zip(mine, its, strict=True))) is same
