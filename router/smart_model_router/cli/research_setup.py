@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 NO_SOURCE = (
     "a source is needed: --corpus PATH (a folder, a document, or an index of smr index), or research.corpora in the "
-    "configuration. To try it: smr research corpus pydoc DIR writes one"
+    "configuration. To try it: smr research demo, or smr research corpus pydoc DIR, which writes one"
 )
 
 

@@ -112,7 +112,7 @@ class ProgressLines:
 
     budget: ResearchBudget
     tiers: dict[str, str] = field(default_factory=dict)
-    searched: dict[str, int] = field(default_factory=dict)
+    searches: int = 0
     claims: dict[str, Counter[str]] = field(default_factory=dict)
     gate: list[str] = field(default_factory=list)
     ci: float | None = None
@@ -135,7 +135,7 @@ class ProgressLines:
             yield f"  {event.step}: {event.data.get('state', 'again')}: {event.data['error']}"
 
     def _query(self, event: ResearchEvent) -> Iterator[str]:
-        self.searched[event.step] = self.searched.get(event.step, 0) + 1
+        self.searches += 1
         yield from ()
 
     def _fetched(self, event: ResearchEvent) -> Iterator[str]:
@@ -163,10 +163,9 @@ class ProgressLines:
     def _round(self, event: ResearchEvent) -> Iterator[str]:
         statuses = list(self.claims.values())[-1] if self.claims else Counter[str]()
         claims = ", ".join(f"{count} {status}" for status, count in statuses.items()) or "no claims"
-        searches = list(self.searched.values())[-1] if self.searched else 0
         tiers = ", ".join(f"{count} of tier {tier}" for tier, count in sorted(Counter(self.tiers.values()).items()))
         index = "" if self.ci is None else f"index {self.ci:.2f}, "
-        spent = f"{searches} of {self.budget.searches} searches, {len(self.tiers)} of {self.budget.fetches} documents"
+        spent = f"{self.searches} of {self.budget.searches} searches, {len(self.tiers)} of {self.budget.fetches} documents"
         yield f"  round {event.data['round']}: {index}{claims}; {spent}{f' ({tiers})' if tiers else ''}"
         if self.gate:
             yield f"    gate not passed: {'; '.join(self.gate)}"

@@ -108,15 +108,13 @@ def test_a_plan_is_a_line_for_each_question() -> None:
 
 
 def test_a_round_is_told_with_what_it_found_and_what_follows() -> None:
-    """Searches are those of the run so far; documents count once, by tier."""
+    """Searches and documents are those of the run so far, documents by tier."""
     query: dict[str, Any] = {"text": "x", "source": 0, "hits": []}
     document: dict[str, Any] = {"id": "a.md", "title": "A", "tier": "A"}
     retrieved: list[tuple[str, str, dict[str, Any]]] = [
         ("query", "retrieval_react_r1", query),
         ("fetched", "retrieval_react_r1", document),
         ("query", "retrieval_react_r2", query),
-        ("query", "retrieval_react_r2", query),
-        ("fetched", "retrieval_react_r2", document),
         ("fetched", "retrieval_react_r2", {**document, "id": "b.md", "tier": "B"}),
         ("claim", "cove_verify_r2", {"id": "c", "status": "supported"}),
         ("metric", "audit_r2", {"ci_score": 0.755}),
