@@ -69,6 +69,8 @@ FAILING: dict[str, tuple[str, ...]] = {
     "research cancel": ("nobody",),
     "research check": ("nowhere.jsonl",),
     "research corpus": ("pydoc", "data"),
+    "research demo": ("--out", "data"),
+    "research eval": ("--set", "nowhere.json"),
     "research list": NO_CONFIG,
     "research plan": (PROMPT,),
     "research report": ("nobody",),

@@ -106,6 +106,25 @@ async def _opened(path: Path, cache: Path, policy: SourcePolicy, wall: Callable[
     return _Opened(path, index, corpus, (path / CORPUS_FILE).is_file(), left_out)
 
 
+def standing_of(path: Path, cache: Path, policy: SourcePolicy | None = None) -> str:
+    """Return in words how a corpus stands, without reading its documents. Raises CorpusError, as opening it would."""
+    kind = _kind_of(path)
+    if kind == "index":
+        facts = SearchIndex(_of_index(path, policy or SourcePolicy()).index).facts()
+        return f"index of {_counted(facts.documents)} of {facts.root}"
+    if kind == "folder":
+        load_corpus(path, policy)
+    try:
+        facts = SearchIndex(index_of(path, cache)).facts()
+    except IndexNotReady:
+        return f"{kind}, indexed by its first run"
+    return f"{kind}, {_counted(facts.documents)} at its latest run"
+
+
+def _counted(documents: int) -> str:
+    return f"{documents} {'document' if documents == 1 else 'documents'}"
+
+
 def index_of(path: Path, cache: Path) -> Path:
     """Return the file of the index of a folder or a document."""
     named = hashlib.sha256(os.fsencode(path.resolve())).hexdigest()

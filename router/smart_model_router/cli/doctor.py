@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Literal
 
 from smart_model_router.cli.configured import configured, model_routes_of
 from smart_model_router.cli.output import ExitCode, print_json, print_table
-from smart_model_router.config import ModelConfig, ProviderConfig, RouterConfig, StoreConfig, TargetConfig
+from smart_model_router.config import (
+    ModelConfig,
+    ProviderConfig,
+    ResearchConfig,
+    RouterConfig,
+    StoreConfig,
+    TargetConfig,
+)
 from smart_model_router.config.known_models import KnownTarget
 from smart_model_router.config.provider_loading import keys_of
 from smart_model_router.config.rules import mentions_of, short_keys
@@ -102,6 +109,24 @@ def workflow_findings(workflows: WorkflowsConfig) -> Iterator[DoctorFinding]:
             yield DoctorFinding("warning", "workflows", text)
 
 
+def research_findings(research: ResearchConfig) -> Iterator[DoctorFinding]:
+    """Each corpus of the configuration: how many documents its index has, or why it cannot be read."""
+    if not research.corpora:
+        return
+    # Imported when asked: requests and most commands do without research.
+    from smart_model_router_research.assembly import absolute_paths  # noqa: PLC0415
+    from smart_model_router_research.deep.corpus_file import CorpusError  # noqa: PLC0415
+    from smart_model_router_research.pipeline.opened_corpora import standing_of  # noqa: PLC0415
+
+    for path in map(Path, absolute_paths(research.corpora)):
+        try:
+            text = standing_of(path, data_directory() / "research")
+            yield DoctorFinding("ok", f"corpus {path.name}", f"{path}: {text}")
+        except CorpusError as error:
+            others = f" (and {len(error.others)} more)" if error.others else ""
+            yield DoctorFinding("warning", f"corpus {path.name}", f"{error.message}{others}")
+
+
 def _library() -> DoctorFinding:
     version = sqlite3.sqlite_version
     if sqlite3.sqlite_version_info < OLDEST_SQLITE:
@@ -138,7 +163,7 @@ def run(asked: Doctor) -> int:
         *_look(found.config, model_routes, is_ready()),
     ]
     store = store_findings(found.config.store)
-    findings += [*store, *workflow_findings(found.config.workflows)]
+    findings += [*store, *workflow_findings(found.config.workflows), *research_findings(found.config.research)]
     healthy = all(finding.level != "problem" for finding in findings)
     if asked.as_json:
         print_json({"ok": healthy, "findings": [asdict(finding) for finding in findings]})

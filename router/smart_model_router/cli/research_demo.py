@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def run_demo(asked: ResearchDemonstration) -> int:
     """Show everything; 1 when something was not as it has to be. Raises ConfigurationError without the Factbook."""
     out = asked.out
-    if out is not None and out.exists() and any(out.iterdir()):
+    if out is not None and out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise ConfigurationError("--out", str(out), "a new or empty folder is needed")
     lines: list[str] = []
     with tempfile.TemporaryDirectory(prefix="smr-research-") as folder:

@@ -119,6 +119,7 @@ class ProgressLines:
 
     def of(self, event: ResearchEvent) -> list[str]:
         """Return the lines of an event; most have none, but are counted."""
+        self.searches += event.kind is ResearchEventKind.QUERY
         say = _SAY.get(event.kind)
         return [] if say is None else list(say(self, event))
 
@@ -133,10 +134,6 @@ class ProgressLines:
     def _step(self, event: ResearchEvent) -> Iterator[str]:
         if event.data.get("error"):
             yield f"  {event.step}: {event.data.get('state', 'again')}: {event.data['error']}"
-
-    def _query(self, event: ResearchEvent) -> Iterator[str]:
-        self.searches += 1
-        yield from ()
 
     def _fetched(self, event: ResearchEvent) -> Iterator[str]:
         self.tiers[event.data["id"]] = event.data["tier"]
@@ -165,7 +162,9 @@ class ProgressLines:
         claims = ", ".join(f"{count} {status}" for status, count in statuses.items()) or "no claims"
         tiers = ", ".join(f"{count} of tier {tier}" for tier, count in sorted(Counter(self.tiers.values()).items()))
         index = "" if self.ci is None else f"index {self.ci:.2f}, "
-        spent = f"{self.searches} of {self.budget.searches} searches, {len(self.tiers)} of {self.budget.fetches} documents"
+        spent = (
+            f"{self.searches} of {self.budget.searches} searches, {len(self.tiers)} of {self.budget.fetches} documents"
+        )
         yield f"  round {event.data['round']}: {index}{claims}; {spent}{f' ({tiers})' if tiers else ''}"
         if self.gate:
             yield f"    gate not passed: {'; '.join(self.gate)}"
@@ -177,7 +176,6 @@ _SAY: Mapping[ResearchEventKind, Callable[[ProgressLines, ResearchEvent], Iterat
     ResearchEventKind.RUN: ProgressLines._run,
     ResearchEventKind.PLAN: ProgressLines._plan,
     ResearchEventKind.STEP: ProgressLines._step,
-    ResearchEventKind.QUERY: ProgressLines._query,
     ResearchEventKind.FETCHED: ProgressLines._fetched,
     ResearchEventKind.REFUSED: ProgressLines._refused,
     ResearchEventKind.CLAIM: ProgressLines._claim,

@@ -16,6 +16,8 @@ import pytest
 
 from smart_model_router.cli.app import Doctor
 from smart_model_router.cli.commands import Check
+from smart_model_router.cli.doctor import research_findings
+from smart_model_router.config import ResearchConfig
 from smart_model_router_research.engine import NewRun, RunState, SqliteRunStore, engine_selector
 from smart_model_router_research.engine.run_schema import RUN_MIGRATIONS
 from tests.store_files import UNFIT
@@ -123,3 +125,14 @@ def test_a_file_of_runs_that_cannot_serve_is_found(
     assert level == "warning"
     assert reason in text
     assert text.endswith(": no workflow can run")
+
+
+def test_each_corpus_of_the_configuration_is_told(tmp_path: Path) -> None:
+    """How it stands, or why it cannot be read, which prevents no serving."""
+    (tmp_path / "docs").mkdir()
+    found = list(research_findings(ResearchConfig(corpora=(str(tmp_path / "docs"), str(tmp_path / "gone")))))
+
+    assert [(each.level, each.topic) for each in found] == [("ok", "corpus docs"), ("warning", "corpus gone")]
+    assert found[0].text == f"{tmp_path}/docs: folder, indexed by its first run"
+    assert "not there" in found[1].text
+    assert list(research_findings(ResearchConfig())) == []

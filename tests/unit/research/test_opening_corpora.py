@@ -13,7 +13,7 @@ from smart_model_router_research.deep.claims import SourceTier
 from smart_model_router_research.deep.corpus_file import CorpusError
 from smart_model_router_research.deep.tiers import SourcePolicy
 from smart_model_router_research.pipeline import opened_corpora as corpora
-from smart_model_router_research.pipeline.opened_corpora import OpenedCorpora, index_of, open_corpora
+from smart_model_router_research.pipeline.opened_corpora import OpenedCorpora, index_of, open_corpora, standing_of
 from smart_model_router_scoring.retrieval import IndexBusy, IndexReport, SearchIndex, index_folder
 
 pytestmark = pytest.mark.anyio
@@ -89,6 +89,18 @@ async def test_a_second_run_reads_only_what_changed(tmp_path: Path, monkeypatch:
 
     assert [(each.changed, each.unchanged) for each in reports] == [(1, 1)]
     assert SearchIndex(index_of(folder, tmp_path / "cache")).facts().documents == 2
+
+
+async def test_a_corpus_says_how_it_stands(tmp_path: Path) -> None:
+    """Before it is read, after it, and where it cannot be; nothing is indexed for that."""
+    folder, cache = pages(tmp_path / "docs", tides=TIDES), tmp_path / "cache"
+    assert standing_of(folder, cache) == "folder, indexed by its first run"
+    assert not cache.exists()
+    await opened(tmp_path, folder)
+    assert standing_of(folder, cache) == "folder, 1 document at its latest run"
+    assert standing_of(index_of(folder, cache), cache) == f"index of 1 document of {folder}"
+    with pytest.raises(CorpusError, match="not there"):
+        standing_of(tmp_path / "gone", cache)
 
 
 async def test_what_cannot_be_read_is_named_with_the_reason(tmp_path: Path) -> None:
