@@ -84,7 +84,7 @@ format: setup  ## mend what ruff can mend
 
 nightly: setup  ## ten times the examples of every property, a thousand seeds through the simulation, the whole grid, reviews due; hours
 	SMR_HYPOTHESIS_PROFILE=nightly $(BIN)/pytest -n auto --dist worksteal --timeout 1800 -m hypothesis tests/unit tests/property tests/e2e
-	SMR_KILL_POINTS=100 $(BIN)/pytest --timeout 1800 tests/e2e/test_run_processes.py tests/e2e/test_saver_processes.py -k kill_9
+	SMR_KILL_POINTS=100 $(BIN)/pytest --timeout 1800 tests/e2e/test_run_processes.py tests/e2e/test_saver_processes.py tests/e2e/test_research_processes.py -k kill_9
 	SMR_FUZZ_CASES=200000 $(BIN)/pytest --timeout 7200 tests/unit/gateway/test_seeded_fuzz.py
 	SMR_EVERY_BYTE=1 $(BIN)/pytest --timeout 7200 tests/unit/research/deep/test_verifying.py -k every_byte
 	SMR_ALL_STORMS=1 $(BIN)/pytest -n auto tests/simulation/test_after_the_storm.py

@@ -1,4 +1,4 @@
-"""Runs of research in processes that are killed: resumed on either engine, they write what an undisturbed run writes."""
+"""Runs of research in processes that are killed: resumed on either engine, they write the same bytes."""
 
 from __future__ import annotations
 
@@ -74,7 +74,6 @@ def test_kill_9_at_any_moment_changes_no_byte(
     """X7: killed at drawn moments, one after another, and taken up on the other engine each time."""
     files, moments = undisturbed
     dice, engines, killed, number = random.Random(SEED), itertools.cycle(ENGINES), 0, 0
-    print(f"SMR_KILL_SEED={SEED}")
     while killed < POINTS:
         number += 1
         base = world(tmp_path / str(number))
@@ -86,7 +85,7 @@ def test_kill_9_at_any_moment_changes_no_byte(
                 break
             killed += 1
         assert end["status"] == "completed"
-        assert is_as_undisturbed(base, files), ends
+        assert is_as_undisturbed(base, files), (SEED, ends)
         shutil.rmtree(base)
 
 
