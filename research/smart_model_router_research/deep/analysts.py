@@ -81,7 +81,7 @@ class ClaimDrafter:
                     question_id=question.id,
                     kind=kind,
                     critical=question.critical,
-                    entity=fold(found.entity),
+                    entity=fold(_numbered(found.entity, question.text)),
                     attribute=fold(found.attribute),
                     other=fold(found.other),
                     value=fold(found.value)[:1_000],
@@ -235,6 +235,12 @@ def _wordings(found: FoundAnswer) -> Iterator[str]:
     if statement.term:
         yield f"{statement.term} {statement.text}"
     yield with_path
+
+
+def _numbered(entity: str, question: str) -> str:
+    """Return an entity with the number that the question names it by: what is said of Town 1 is not said of Town 2."""
+    named = re.search(rf"(?<!\w){re.escape(entity)} (\d+(?:\.\d+)*)(?![\w.]*\w)", question) if entity else None
+    return entity if named is None else named[0]
 
 
 def _quote(found: FoundAnswer) -> str:

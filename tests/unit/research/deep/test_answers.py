@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
-from smart_model_router_research.deep import OfflineAnswer, answer_offline, plan_questions
+from smart_model_router_research.deep import OfflineAnswer, answer_offline, compare_claims, plan_questions
+from smart_model_router_research.deep.claims import Relation
 from smart_model_router_research.deep.corpus_file import parse_corpus
 from smart_model_router_research.deep.corpus_search import CorpusSearch
 from smart_model_router_research.deep.questions import Wanted, read_question
@@ -152,6 +154,17 @@ def test_what_is_nearly_there_is_not_found(small: CorpusSearch, question: str) -
 def test_both_values_of_a_contradiction_are_claimed(small: CorpusSearch) -> None:
     """The two ends of a border say two lengths: neither is left out."""
     assert sorted(ask("How long is the border between Vardo and Ostia?", small).values) == ["300 km", "310 km"]
+
+
+def test_things_that_differ_in_their_number_are_not_one(tmp_path: Path) -> None:
+    """What is said of Town 1 and of Town 2 is no contradiction."""
+    for number in (1, 2):
+        (tmp_path / f"{number}.md").write_text(f"# Town {number}\n\nThe population of Town {number} is {number}700.\n")
+    search = asyncio.run(corpus(tmp_path))
+    claims = ask("What is the population of Town 1? What is the population of Town 2?", search).claims
+
+    assert [(claim.entity, claim.value) for claim in claims] == [("Town 1", "1700"), ("Town 2", "2700")]
+    assert compare_claims(*claims).relation is Relation.UNRELATED
 
 
 def test_an_answer_in_two_steps_cites_both(small: CorpusSearch) -> None:
