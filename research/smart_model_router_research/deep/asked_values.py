@@ -40,7 +40,7 @@ WHOLE = frozenset([AskedKind.REASON, AskedKind.YES_NO, AskedKind.SENTENCE])
 
 @dataclass(frozen=True, slots=True)
 class AskedValue:
-    """What a question asks for: a kind, and the noun that names it ("how many workers", "which port"), if any."""
+    """A kind of value that is asked for, and the noun that names it ("how many workers", "which port"), if any."""
 
     kind: AskedKind
     noun: str = ""
@@ -169,7 +169,9 @@ def _noun_of(text: str) -> str:
 
 
 _DIGITS = r"(?<![\w.,/=#-])[$€£]?[-+~]?\d(?:[\d,.'\u202f]*\d)?(?![\w/]|\.\d)"
-_COUNTED = re.compile(rf"{_DIGITS}(?: (?:thousand|million|billion))?|\b(?:{'|'.join(NUMBER_WORDS)})\b", re.IGNORECASE)
+_COUNTED = re.compile(
+    rf"{_DIGITS}(?: (?:thousand|million|billion))?|\b(?:{'|'.join(NUMBER_WORDS)})\b(?!-)", re.IGNORECASE
+)
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _QUANTITY = rf"(?:\d[\d.,]*[ -]?|(?:{'|'.join(NUMBER_WORDS)}|an?|half an?)[ -])"
 _CODE = (
@@ -181,6 +183,11 @@ _ADDRESS = r"(?:https?|ftp)://[^\s<>]+|[\w.+-]+@[\w-]+\.[\w.-]+|\bwww\.[^\s<>]+"
 _PROPER = (
     r"(?:[A-Z]\.|[A-Z][\w'\u2019-]+)(?: (?:(?:van|von|de|der|la|bin|al|da|di|del) )?(?:[A-Z]\.|[A-Z][\w'\u2019-]+))*"
 )
+_NO_PLACES = (
+    "(?:thousands?|hundreds|end|past|future|case|form|way|sense|order|general|particular|addition|fact|this|that|these"
+    "|those|it|time|all|some|any|most|least|many|first|last|same|other|which|order|use|turn|least|once|any|\\d)\\b"
+)
+"""Words behind "in", "at" or "on" that name no place."""
 _FINDERS: Mapping[AskedKind, re.Pattern[str]] = {
     AskedKind.NUMBER: re.compile(
         rf"{_DIGITS}|\d[\d.,]*(?= ?(?:[kKMGT]?i?B|ms|s|bits?|bytes?|%)\b)|\b(?:micro|nano|milli)seconds\b"
@@ -207,11 +214,13 @@ _FINDERS: Mapping[AskedKind, re.Pattern[str]] = {
     AskedKind.ADDRESS: re.compile(_ADDRESS),
     AskedKind.PLACE: re.compile(
         rf"{_ADDRESS}|~?/[\w.<>-]+(?:/[\w.<>-]*)*|[`\"\u201c][^`\"\u201c\u201d]{{1,60}}[`\"\u201d]"
-        rf"|\b(?:in|on|at|under|inside|into|below|behind|beside) (?:(?:the|an?|your) )?(?:[\w/`\"-]+ )?[\w/`\".-]+"
+        rf"|\b(?:in|on|at|under|inside|into|below|behind|beside) "
+        rf"(?!(?:(?:the|an?|your) )?{_NO_PLACES})(?:(?:the|an?|your) )?(?:[\w/`\"-]+ )?[\w/`\".-]+"
     ),
     AskedKind.REASON: re.compile(
-        r"\b(?:because|since|so that|due to|in order to|therefore|thus|to \w+|otherwise|reason|cause[sd]?|avoids?"
-        r"|prevents?|as)\b"
+        r"\b(?:because|since|so that|due to|in order (?:to|that)|therefore|thus|otherwise|reasons?|avoids?|prevents?"
+        r"|as (?:it|they|this|these|the))\b",
+        re.IGNORECASE,
     ),
 }
 _CODES = re.compile(_CODE)
@@ -241,7 +250,7 @@ _REFERS = re.compile(
     r"(?:\b(?:section|chapter|table|figure|example|appendix|page|rfc|bug|step|note|version|release|see)s?|[\[#(])\W?$",
     re.IGNORECASE,
 )
-"""What stands before the number of a place, a release or a note, which counts nothing."""
+"""The words before the number of a place, a release or a note, which counts nothing."""
 
 
 def _is_reference(match: re.Match[str], text: str) -> bool:
@@ -267,5 +276,9 @@ def _counts(noun: str, number: re.Match[str], text: str) -> bool:
     behind = re.split(r"[.;:()]\s", text[number.end() : number.end() + 60])[0]
     words = [stem_of(word.lower()) for word in WORD.findall(behind)]
     of = words[:1] == ["of"] or words[:2] == ["out", "of"]
+    is_one = number[0].lower() == "one"
+    if is_one and not re.search(r"\b(?:only|exactly|just|has|have|is|of) $", text[: number.start()]):
+        return False
+    width = 1 if is_one else _NOUN_WITHIN
     others = frozenset().union(*(alternatives(stem_of(word)) for word in noun.split() if word not in STOP))
-    return any(word in others for word in words[: _NOUN_WITHIN + 2 * of])
+    return any(word in others for word in words[: width + 2 * of])

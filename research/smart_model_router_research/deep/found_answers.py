@@ -54,5 +54,7 @@ class FoundAnswer:
     """The second entity, which the item names."""
     unit: str = ""
     item: str = ""
+    names_term: bool = False
+    """The claim says what the statement describes: a term, or what a pronoun at its beginning points to."""
     is_entity: bool = False
     """The value is the thing that the statement is about, and not what it says of it."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from smart_model_router_research.deep.asked_values import WHOLE, AskedKind, AskedValue, asked_value, values_of
 from smart_model_router_research.deep.claims import ResearchClaim
@@ -18,6 +18,7 @@ from smart_model_router_research.deep.matching import WORD, placed_stems, stem_o
 from smart_model_router_research.deep.naming import bare, is_named_in
 from smart_model_router_research.deep.questions import SLIGHT, STOP, QuestionPattern
 from smart_model_router_research.deep.sentence_answers import ASKS_NOW, PAST
+from smart_model_router_research.deep.statement_forms import label_of
 from smart_model_router_research.deep.statement_stems import senses_of
 from smart_model_router_research.deep.statements import Statement, StatementKind
 from smart_model_router_research.deep.values import NUMBER_WORDS, FoundValue
@@ -37,6 +38,8 @@ VOUCHED = 0.3
 """The worth from which a word counts as standing near."""
 NAMED = 0.5
 """The worth from which a name counts as named: not elsewhere in the section alone."""
+TELLING = 0.4
+"""The weight from which a word of a question for a place has to stand near: no place of a thing is where it is told of."""
 SPOKEN_OF = 0.62
 """The worth from which a name stands in the statement or above it, and not only in the statement before."""
 WELL_KNOWN = 0.3
@@ -50,6 +53,9 @@ UNKNOWN = 0.7
 """The most that a word weighs that the documents have in no form: it may be the question's own way to say it."""
 MOST_RANKED = 60
 WHOLE_SHARE = 0.8
+NOUN_SHARE = 0.7
+BESIDE = 4
+"""Characters between a value and the noun that is asked for, where they stand side by side."""
 CLOSE = 40
 """Characters between a value and a word that is close to it."""
 MAX_ANSWER = 400
@@ -58,8 +64,15 @@ MARGIN = 0.02
 """Statements whose scores are nearer than this are equally good: where their values differ, none answers."""
 WHOLE_MARGIN = 0.05
 """The same for whole sentences, which nothing but the words tells apart."""
+COMPARED = frozenset(
+    [AskedKind.COUNT, AskedKind.NUMBER, AskedKind.DURATION, AskedKind.SIZE, AskedKind.MONEY, AskedKind.INSTANT]
+)
+"""Kinds whose values are compared: where two documents differ both answer, and are found to contradict each other."""
+SURE_MARGIN, MOST_DIFFERING = 0.12, 3
 SURE = 0.85
 """The share of a question's words that each of two differing answers has where both are given, to be compared."""
+MOST_DESCRIBING, MOST_NAMES = 3, 6
+"""The statements in which a thing is looked for that a clause describes, and the names in them."""
 LISTED, MOST_LISTED = 0.85, 5
 """The share of the best score from which a statement of its section is a part of a list, and how many are."""
 LEAST_OF_BEST = 0.8
@@ -115,6 +128,19 @@ def nearest_answers(question: str, documents: Sequence[ReadDocument]) -> list[Fo
     return [_found(one, words) for one in chosen(found, question, asked, words)]
 
 
+def names_near(clause: str, documents: Sequence[ReadDocument]) -> list[FoundAnswer]:
+    """Return the names in the statements that say all that a clause says, each once, those of the best first."""
+    asked = AskedValue(AskedKind.NAME)
+    words = words_of(clause, documents)
+    found: dict[str, FoundAnswer] = {}
+    for one in ranked(clause, asked, words, documents)[:MOST_DESCRIBING]:
+        if one.own >= SURE:
+            for name in one.values:
+                answer = replace(_found(one, words), value=name, item=name, entity=name, attribute=clause)
+                found.setdefault(name.casefold(), answer)
+    return list(found.values())[:MOST_NAMES]
+
+
 def words_of(question: str, documents: Sequence[ReadDocument]) -> list[AskedWord]:
     """Return the telling words of a question, each with how rare it is in the documents: about 0 to 1."""
     total = sum(len(document.statements) for document in documents) + 2
@@ -135,7 +161,8 @@ def words_of(question: str, documents: Sequence[ReadDocument]) -> list[AskedWord
         is_known = often or any(True for document in documents for _ in document.by_stem.forms_of(stem))
         weight = max(0.1, rarity if is_known else min(rarity, UNKNOWN)) * (SLIGHT_WEIGHT if lower in SLIGHT else 1.0)
         is_name = lower in names and rarity > WELL_KNOWN
-        is_needed = is_name or lower == deed or (lower == subject and rarity > EVERYWHERE)
+        is_subject_needed = rarity > (EVERYWHERE if word.islower() else WELL_KNOWN)
+        is_needed = is_name or lower == deed or (lower == subject and is_subject_needed)
         known = found.get(stem)
         if known is None or is_needed:
             found[stem] = AskedWord(stem, weight, word, is_name, is_needed)
@@ -193,9 +220,10 @@ def ranked(
             continue
         if limits and not _LIMIT.search(" ".join((one.statement.text, *one.statement.scope, one.statement.lead_in))):
             continue
-        values = _values(one.statement, asked, lower, common)
+        values = [] if _is_repeated(one) else _values(one.statement, asked, lower, common)
         if values:
             close = 0.0 if asked.kind in WHOLE else _closeness(values, one.statement.text, words)
+            close += NOUN_SHARE * _is_beside(asked.noun, values, one.statement.text)
             said = tuple(dict.fromkeys(value.text for value in values))
             score = one.score + VALUE_BONUS * close - UNSURE_COST * bool(_UNSURE.search(one.statement.text))
             kept.append(RankedStatement(one.document, one.at, score, one.near, one.own, one.worths, said))
@@ -208,6 +236,23 @@ _UNSURE = re.compile(
     re.IGNORECASE,
 )
 """Statements of what may be, or of an example."""
+
+
+def _is_beside(noun: str, values: Sequence[FoundValue], text: str) -> bool:
+    """Return whether the noun that is asked for stands right beside a value: "the DELETE command"."""
+    stem = stem_of(noun) if noun else ""
+    places = [place for place in placed_stems(text) if place.stem == stem] if stem else []
+    return any(
+        0 <= place.start - value.end <= BESIDE or 0 <= value.start - place.end <= BESIDE
+        for place in places
+        for value in values
+    )
+
+
+def _is_repeated(one: RankedStatement) -> bool:
+    """Return whether the sentences of a labelled statement follow, each by itself."""
+    behind = one.document.statements[one.at + 1 : one.at + 2]
+    return one.statement.kind is StatementKind.LABELLED and any(each.start == one.statement.start for each in behind)
 
 
 def _is_named(name: str, one: RankedStatement) -> bool:
@@ -297,7 +342,11 @@ def is_near(one: RankedStatement, question: str, asked: AskedValue, words: Seque
         return False
     if not all(_is_spoken_of(word, one) for word in words if word.is_name):
         return False
-    if noun and one.worths.get(noun, 1.0) < VOUCHED:
+    if noun and one.worths.get(noun, 1.0) < SPOKEN_OF:
+        return False
+    if asked.kind is AskedKind.PLACE and any(
+        word.weight >= TELLING and one.worths[word.stem] < SPOKEN_OF for word in words
+    ):
         return False
     if ASKS_NOW.match(question) and PAST.search(one.statement.text):
         return False
@@ -317,14 +366,23 @@ def chosen(
     equal = [one for one in fitting[1:] if best.score - one.score < MARGIN]
     if asked.kind in WHOLE:
         if asked.noun.endswith("s"):
-            return _listed(best, fitting)
+            listed = _listed(best, fitting)
+            return listed if len(listed) > 1 or _ENUMERATES.search(best.statement.text) else []
         return [best] if all(best.score - one.score >= WHOLE_MARGIN for one in fitting[1:2]) else []
-    others = [one for one in equal if not _shares(one, best)]
-    if not others:
-        return [best]
-    if best.own >= SURE and all(one.own >= SURE and one.document is not best.document for one in others):
-        return [best, *others]
-    return []
+    if asked.kind in COMPARED and best.own >= SURE:
+        rivals = [
+            one
+            for one in fitting[1:]
+            if one.own >= SURE and best.score - one.score < SURE_MARGIN and one.document is not best.document
+        ]
+        differing = {one.values[0].casefold(): one for one in reversed(rivals) if not _shares(one, best)}
+        if differing:
+            return [best, *differing.values()][:MOST_DIFFERING]
+    return [best] if all(_shares(one, best) for one in equal) else []
+
+
+_ENUMERATES = re.compile(r"\w,? (?:and|or) \w|, |: |\bonly\b")
+"""Statements that can name several things, or say that there is one alone."""
 
 
 def _listed(best: RankedStatement, fitting: Sequence[RankedStatement]) -> list[RankedStatement]:
@@ -340,7 +398,8 @@ def _listed(best: RankedStatement, fitting: Sequence[RankedStatement]) -> list[R
 
 def _shares(one: RankedStatement, other: RankedStatement) -> bool:
     """Return whether two statements have a value in common."""
-    return bool({value.casefold() for value in one.values} & {value.casefold() for value in other.values})
+    mine, its = ({re.sub(r"\s", "", value.casefold()) for value in each.values} for each in (one, other))
+    return bool(mine & its)
 
 
 def _found(one: RankedStatement, words: Sequence[AskedWord]) -> FoundAnswer:
@@ -351,8 +410,10 @@ def _found(one: RankedStatement, words: Sequence[AskedWord]) -> FoundAnswer:
         value=value,
         item=value,
         score=one.score,
-        entity=bare((*statement.scope[-1:], *one.document.names, "")[0]),
+        entity=" ".join(word.text for word in words if word.is_needed)
+        or bare((*statement.scope[-1:], *one.document.names, "")[0]),
         attribute=" ".join(word.stem for word in words),
+        names_term=True,
     )
 
 
@@ -364,7 +425,7 @@ def is_weak(claim: ResearchClaim, pattern: QuestionPattern) -> bool:
     if not claim.evidence:
         return False
     quote = fold(claim.evidence[0].quote)
-    if len(claim.value) >= WHOLE_SHARE * len(quote):
+    if len(claim.value) >= WHOLE_SHARE * len(quote) or (len(claim.text) > len(quote) + 20 and label_of(quote) is None):
         return True
     asked = asked_value(pattern.text)
     if asked.kind is AskedKind.COUNT and not re.search(rf"\d|\b(?:{'|'.join(NUMBER_WORDS)})\b", claim.value.lower()):

@@ -15,7 +15,7 @@ from smart_model_router_research.deep.folding import fold
 from smart_model_router_research.deep.found_answers import FoundAnswer, ReadDocument
 from smart_model_router_research.deep.inferences import InferenceError, Operation, infer
 from smart_model_router_research.deep.matching import WORD, stems_of
-from smart_model_router_research.deep.nearest_statements import is_weak, nearest_answers
+from smart_model_router_research.deep.nearest_statements import is_weak, names_near, nearest_answers
 from smart_model_router_research.deep.questions import (
     GAP,
     MEASURES,
@@ -121,7 +121,10 @@ class OfflineSession:
     async def answer(self, pattern: QuestionPattern) -> list[ResearchClaim]:
         """Return the claims that answer a question; none where the corpora do not."""
         if pattern.clause and pattern.superlative is None:
-            return await self._joined(pattern)
+            if pattern.is_named:
+                return await self._joined(pattern)
+            if found := await self._joined_by_words(pattern):
+                return found
         if pattern.rivals:
             return await self._compared(pattern)
         if pattern.superlative is not None and (found := await self._extreme(pattern)):
@@ -208,6 +211,20 @@ class OfflineSession:
             scope = f"{pattern.clause} in these sources"
             found += self._inferred(Operation.JOIN, [first, second], scope)
         return found
+
+    async def _joined_by_words(self, pattern: QuestionPattern) -> list[ResearchClaim]:
+        """Find the one name near what a clause says of which the rest of the question is known, and join both."""
+        read = await self._read(pattern.clause, MANY_HITS)
+        found: dict[str, list[ResearchClaim]] = {}
+        for named in names_near(pattern.clause, read):
+            outer = read_question(pattern.outer.replace(GAP, named.value))
+            seconds = [claim for claim in standing(await self._direct(outer)) if claim.entity == named.entity]
+            if seconds and (first := self._drafted(named, pattern)) is not None:
+                scope = f"{pattern.clause} in these sources"
+                found[named.value] = [
+                    joined for second in seconds for joined in self._inferred(Operation.JOIN, [first, second], scope)
+                ]
+        return next(iter(found.values())) if len(found) == 1 else []
 
     async def _described(self, clause: str) -> ResearchClaim | None:
         """Return a claim about the one entity that a clause describes; None for none, and for several."""

@@ -18,6 +18,11 @@ _BLOCKS = frozenset(
 _SPACES = re.compile(r"\s+")
 _MOST_COLUMNS = 60
 _MOST_TERMS = 6
+_SHORT = 120
+"""Characters of a description that stands on the line of its term, where that ends with a colon."""
+_CODE, _LINE = "\x01", "\x02"
+"""Marks of code in the cell of a table, and of its lines; a table of one column is no more than a frame around it."""
+_UNMARKED = str.maketrans({"\x00": " ", _CODE: "", _LINE: " "})
 
 
 @dataclass
@@ -66,10 +71,18 @@ class _Outline:
             self.terms.append(said)
             return
         else:
+            is_labelled = self._is_labelled(said)
+            if is_labelled:
+                said = f"{self.terms.pop()} {said}"
             self.end_terms()
-            inner = "  " * max(0, len(self.lists) - bool(self.mark))
+            inner = "  " * max(0, len(self.lists) - bool(self.mark or is_labelled))
             self.blocks.append(f"{inner}{self.mark}{said}")
         self.mark = ""
+
+    def _is_labelled(self, said: str) -> bool:
+        """Return whether what is said is the short description of one term with a colon: a label and its value."""
+        in_description = bool(self.lists) and self.lists[-1] == "dd" and not self.mark
+        return in_description and len(self.terms) == 1 and self.terms[0].endswith(":") and len(said) <= _SHORT
 
     def end_terms(self, *, described: bool = True) -> None:
         """Write the terms that are open: on one line where a description follows, else each by itself."""
@@ -176,10 +189,13 @@ class _Outline:
         self.end_terms()
         if max(map(len, rows)) == 1:
             for row in rows:
-                first, *rest = row[0].split("\x00")
-                self.blocks += [first, *(f"  {part}" for part in rest)]
+                for n, part in enumerate(row[0].split("\x00")):
+                    if _CODE in part:
+                        self._write_code(part.replace(_CODE, "").replace(_LINE, "\n"))
+                    else:
+                        self.blocks.append(f"  {part}" if n else part)
             return
-        lines = [f"| {' | '.join(cell.replace(chr(0), ' ') for cell in row)} |" for row in rows]
+        lines = [f"| {' | '.join(cell.translate(_UNMARKED) for cell in row)} |" for row in rows]
         if has_header and len(rows) > 1:
             lines.insert(1, "|" + " --- |" * len(rows[0]))
         self.blocks.append("\n".join(lines))
@@ -189,11 +205,14 @@ class _Outline:
         if self.tables:
             cell = self.tables[-1].cell
             if cell is not None:
-                cell.append(code)
+                cell.append(f"{_CODE}{code.replace(chr(10), _LINE)}{_CODE}")
         elif code.strip():
             self.end_terms()
-            fence = "```" if "```" not in code else "~~~~"
-            self.blocks.append(f"{fence}\n{code}\n{fence}")
+            self._write_code(code)
+
+    def _write_code(self, code: str) -> None:
+        fence = "```" if "```" not in code else "~~~~"
+        self.blocks.append(f"{fence}\n{code}\n{fence}")
 
 
 def outline_of_page(page: str) -> str:

@@ -66,7 +66,8 @@ class QuestionPattern:
 
     `entities` are names, identifiers and quoted words, each of which an answer has to name; `numbers` have to stand in
     it as they are. `asked_noun` is the noun behind "which" or "how many". `clause` describes an entity that is to be
-    found first, and `outer` is the question with a gap for it. `rivals` are two things that are compared.
+    found first, and `outer` is the question with a gap for it; without `is_named` the clause names nothing itself.
+    `rivals` are two things that are compared.
     """
 
     text: str
@@ -79,6 +80,7 @@ class QuestionPattern:
     superlative: Superlative | None = None
     clause: str = ""
     outer: str = ""
+    is_named: bool = True
     rivals: tuple[str, ...] = ()
     verb: str = ""
     """The stem of the verb of "What does X VERB?"."""
@@ -218,7 +220,7 @@ def plan_questions(topic: str) -> list[SubQuestion]:
         raise ValueError("the topic is blank: it has to name what is to be found out")
     pieces = [piece.strip() for piece in re.split(r"(?<=[?!])\s+|(?<=[a-z0-9)])\.\s+(?=[A-Z])|;\s+|\n+", text)]
     pieces = [piece.rstrip(".")[:MAX_QUESTION] for piece in pieces if WORD.search(piece)]
-    pieces = list(dict.fromkeys(pieces))[:MAX_QUESTIONS]
+    pieces = list(dict.fromkeys(_with_settings(pieces)))[:MAX_QUESTIONS]
     found = []
     for number, piece in enumerate(pieces, 1):
         pattern = read_question(piece)
@@ -229,6 +231,23 @@ def plan_questions(topic: str) -> list[SubQuestion]:
             )
         )
     return found
+
+
+_SETTING = re.compile(r"(?:i|we|my|our|suppose|assume|say|given)\b(?!.*\?)", re.IGNORECASE)
+"""A sentence that asks nothing: it says what the question behind it is about."""
+
+
+def _with_settings(pieces: list[str]) -> list[str]:
+    """Join each sentence that only says what the next question is about to that question."""
+    joined: list[str] = []
+    setting = ""
+    for piece in pieces:
+        if _SETTING.match(piece):
+            setting += f"{piece}. "
+        else:
+            joined.append(f"{setting}{piece}"[:MAX_QUESTION])
+            setting = ""
+    return joined + ([setting.strip()] if setting else [])
 
 
 def read_question(text: str) -> QuestionPattern:
@@ -379,9 +398,10 @@ def _with_clause(pattern: QuestionPattern) -> QuestionPattern:
         r"^(?:that|which|who|where|in which|on which|with(?: the)?|whose|named|called) ", "", match["clause"]
     )
     head = read_terms(pattern.text[: match.start()])
-    if not head or not (_entities(clause)[0] or _NUMBER.search(clause)):
+    if not head:
         return pattern
-    return replace(pattern, clause=clause, outer=outer)
+    is_named = bool(_entities(clause)[0] or _NUMBER.search(clause))
+    return replace(pattern, clause=clause, outer=outer, is_named=is_named)
 
 
 def read_terms(text: str) -> tuple[str, ...]:

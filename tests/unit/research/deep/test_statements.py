@@ -145,3 +145,20 @@ def test_every_statement_stands_where_it_says(lines: list[str]) -> None:
 
     for statement in statements_of(text):
         assert text[statement.start :].startswith(statement.text)
+
+
+def test_code_in_a_frame_is_code_and_no_heading() -> None:
+    """A listing in a table of one cell keeps its lines, fenced: a comment in it is no heading of what follows."""
+    outline = outline_of_page("<table><tr><td><pre># Never do this\nrun --now</pre></td></tr></table><p>Use it.</p>")
+
+    assert outline == "```\n# Never do this\nrun --now\n```\n\nUse it.\n"
+
+
+def test_a_term_with_a_colon_and_a_short_description_is_a_label_with_its_value() -> None:
+    """The term "Default value:" above "60" is one labelled value; a long description stays below its term."""
+    long = "word " * 40
+    outline = outline_of_page(f"<dl><dt>Default value:</dt><dd><p>60</p></dd><dt>Notes:</dt><dd>{long}</dd></dl>")
+
+    [labelled, *_] = statements_of(outline)
+    assert (labelled.label, labelled.value) == ("Default value", "60")
+    assert "Notes:\n\n  word" in outline
