@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from smart_model_router_research.deep.offline import OfflineAnswer, answer_offline
     from smart_model_router_research.deep.origins import with_origins
     from smart_model_router_research.deep.quality import AuditConfig, audits_of, quality_of
-    from smart_model_router_research.deep.questions import plan_questions
     from smart_model_router_research.deep.readers import (
         ReadingContext,
         SourceReading,
@@ -79,6 +78,7 @@ if TYPE_CHECKING:
     )
     from smart_model_router_research.deep.sources import DateConfidence, SourceDate, StoredDocument
     from smart_model_router_research.deep.tiers import SourcePolicy, TierVerdict, lowered_tier, tier_of_source
+    from smart_model_router_research.deep.topics import plan_questions
     from smart_model_router_research.deep.verifying import VerifyResult, verify
     from smart_model_router_research.deep.web_text import ExtraMissing
 
@@ -258,7 +258,7 @@ _HOMES = {
         "audits_of",
         "quality_of",
     ),
-    "smart_model_router_research.deep.questions": ("plan_questions",),
+    "smart_model_router_research.deep.topics": ("plan_questions",),
     "smart_model_router_research.deep.readers": (
         "ReadingContext",
         "SourceReading",

@@ -9,24 +9,29 @@ from types import MappingProxyType
 from typing import Protocol
 
 from smart_model_router_research.deep.analysts import ClaimDrafter, analyse, answers_of, standing
+from smart_model_router_research.deep.asked_extremes import (
+    compared_measure,
+    name_and_number,
+    set_and_measure,
+    without_superlative,
+)
 from smart_model_router_research.deep.claims import ResearchClaim, SubQuestion
 from smart_model_router_research.deep.corpus_search import HITS, CorpusSearch
 from smart_model_router_research.deep.folding import fold
 from smart_model_router_research.deep.found_answers import FoundAnswer, ReadDocument
 from smart_model_router_research.deep.inferences import InferenceError, Operation, infer
-from smart_model_router_research.deep.matching import WORD, stems_of
-from smart_model_router_research.deep.nearest_statements import is_weak, names_near, nearest_answers
+from smart_model_router_research.deep.matching import stems_of
+from smart_model_router_research.deep.nearest_answers import is_weak, names_near, nearest_answers
 from smart_model_router_research.deep.questions import (
     GAP,
-    MEASURES,
     QuestionPattern,
     Wanted,
-    plan_questions,
     read_question,
 )
 from smart_model_router_research.deep.readings import SYMMETRIC
 from smart_model_router_research.deep.sources import StoredDocument
-from smart_model_router_research.deep.values import items_of, numbers_in, without_name
+from smart_model_router_research.deep.topics import plan_questions
+from smart_model_router_research.deep.values import items_of, without_name
 
 MANY_HITS = 40
 """Passages that are looked at where an entity has to be found by what is said of it."""
@@ -129,7 +134,7 @@ class OfflineSession:
             return await self._compared(pattern)
         if pattern.superlative is not None and (found := await self._extreme(pattern)):
             return found
-        if pattern.superlative is not None and _set_and_measure(pattern)[0]:
+        if pattern.superlative is not None and set_and_measure(pattern)[0]:
             return []
         direct = await self._direct(pattern) or await self._counted(pattern)
         if pattern.wanted is Wanted.DEFINITION or (direct and not all(is_weak(claim, pattern) for claim in direct)):
@@ -248,8 +253,8 @@ class OfflineSession:
         word = pattern.superlative
         assert word is not None  # noqa: S101 - `answer` asks for those that have one
         operation = Operation(word)
-        plain = _without_superlative(pattern)
-        members, measure = _set_and_measure(pattern)
+        plain = without_superlative(pattern)
+        members, measure = set_and_measure(pattern)
         if members:
             listed = await self._members(members)
             return await self._measured(operation, measure, listed, members) if listed else []
@@ -277,7 +282,7 @@ class OfflineSession:
     def _items_with_numbers(self, found: FoundAnswer, pattern: QuestionPattern) -> list[ResearchClaim]:
         claims = []
         for item in items_of(found.statement.value)[:MAX_MEMBERS]:
-            name, number = _name_and_number(item)
+            name, number = name_and_number(item)
             if not name or not number:
                 return []
             one = replace(found, value=number, item=item, other=name, unit="")
@@ -290,7 +295,7 @@ class OfflineSession:
         """Return the names of a set that a clause describes, "border Latvia"."""
         pattern = read_question(f"Which {described}")
         for found in await self._lists(pattern):
-            names = [_name_and_number(item)[0] for item in items_of(found.statement.value)]
+            names = [name_and_number(item)[0] for item in items_of(found.statement.value)]
             if all(names):
                 return names[:MAX_MEMBERS]
         return []
@@ -310,7 +315,7 @@ class OfflineSession:
 
     async def _compared(self, pattern: QuestionPattern) -> list[ResearchClaim]:
         """Ask one attribute of both things that are compared, and compare."""
-        measure = _compared_measure(pattern)
+        measure = compared_measure(pattern)
         if not measure:
             return []
         lower = pattern.text.lower()
@@ -334,7 +339,7 @@ class OfflineSession:
                 continue
             claims = []
             for item in items_of(found.statement.value)[:MAX_MEMBERS]:
-                name = _name_and_number(item)[0] or item
+                name = name_and_number(item)[0] or item
                 if (
                     claim := self._drafted(replace(found, value=item, item=item, other=name, unit=""), pattern)
                 ) is None:
@@ -358,7 +363,7 @@ def best_of_each(found: Sequence[FoundAnswer]) -> list[FoundAnswer]:
 def _pairs_in(found: FoundAnswer) -> Iterator[FoundAnswer]:
     """Yield each item of a list as a pair with the thing that the list is of."""
     for item in items_of(found.statement.value)[:MAX_MEMBERS]:
-        name, number = _name_and_number(item)
+        name, number = name_and_number(item)
         if name and number:
             value = without_name(item, name)
             yield replace(found, value=value, item=item, entity=found.document.names[0], other=name, unit="")
@@ -379,66 +384,3 @@ def _mirrored(pair: FoundAnswer, document: ReadDocument) -> FoundAnswer | None:
 
 def _is_name(one: str, other: str) -> bool:
     return fold(one).casefold() == fold(other).casefold()
-
-
-def _name_and_number(item: str) -> tuple[str, str]:
-    """Return the name and the number of an item of a list: "Syria 899 km", "899 km (Syria)"."""
-    plain = re.sub(r"\([^()]*\)", " ", item)
-    number = next(numbers_in(plain), None)
-    if number is None:
-        return " ".join(plain.split()), ""
-    name = " ".join((plain[: number.start] or plain[number.end :]).split()).strip(" :-,\u2013")
-    return name, number.text
-
-
-def _without_superlative(pattern: QuestionPattern) -> QuestionPattern:
-    """Return the question for what the extreme is of: "the longest border" without "longest"."""
-    word = next((w for w in WORD.findall(pattern.text.lower()) if w == pattern.measure), "")
-    text = re.sub(rf"\b(?:the |its |their )?{word}\b", "", pattern.text, flags=re.IGNORECASE)
-    return replace(read_question(text), superlative=None)
-
-
-_SET = re.compile(
-    r"(?:which|what) (?:one )?of (?P<set>.+?) (?:is|are|was|has|have|had) (?:the )?(?P<word>\w+)(?: (?P<what>.*))?$|"
-    r"(?:which|what) (?P<noun>[a-z-]+) (?:that|which) (?P<clause>.+?) (?:is|are|has"
-    r"|have) (?:the )?(?P<word2>\w+)(?: (?P<what2>.*))?$",
-    re.IGNORECASE,
-)
-
-
-def _set_and_measure(pattern: QuestionPattern) -> tuple[str, str]:
-    """Return set and measure of "Which of SET is the largest by MEASURE"; blank ones where no set is described."""
-    match = _SET.match(pattern.text)
-    if match is None:
-        return "", ""
-    described = match["set"] or f"{match['noun']} {match['clause']}"
-    described = re.sub(r"^(?:the |all )", "", described)
-    described = re.sub(r"^([\w-]+) (?:that|which|who) ", r"\1 ", described)
-    what = (match["what"] or match["what2"] or "").strip()
-    measure = re.sub(r"^(?:by|in terms of|in|measured by|of all by) (?:its |the |their )?", "", what)
-    return described, measure or MEASURES.get(pattern.measure, "area")
-
-
-_MEASURE = re.compile(
-    r"\b(?:by|in terms of|difference (?:in|between the)|compare the|more|fewer|less|larger|higher|longer|bigger|smaller"
-    r"|lower|greater)\s+([a-z][a-z ]+?)(?:\s+(?:of|than|between|is|and|or|,)|\s*$|\s{2,}|,)"
-)
-_MEASURED_BY = {
-    **dict.fromkeys(("larger", "bigger", "smaller"), "area"),
-    **dict.fromkeys(("longer", "shorter"), "length"),
-    **dict.fromkeys(("higher", "taller"), "height"),
-    **dict.fromkeys(("older", "younger"), "age"),
-    "deeper": "depth",
-    "heavier": "mass",
-}
-
-
-def _compared_measure(pattern: QuestionPattern) -> str:
-    """Return the attribute that two things are compared by."""
-    text = pattern.text
-    for name in pattern.rivals:
-        text = text.replace(name, " ")
-    explicit = _MEASURE.search(text)
-    if explicit and explicit[1] not in ("than", "or", "of"):
-        return explicit[1].strip()
-    return next((_MEASURED_BY[word] for word in WORD.findall(text.lower()) if word in _MEASURED_BY), "")

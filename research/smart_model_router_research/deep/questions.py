@@ -1,6 +1,6 @@
 """Questions read by patterns: the kind of answer that is wanted, the entities, and the words to be vouched for.
 
-No model is asked. A topic of several sentences, or of questions joined by semicolons, is several questions.
+No model is asked.
 """
 
 from __future__ import annotations
@@ -9,13 +9,7 @@ import re
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from smart_model_router_research.deep.claims import SubQuestion
 from smart_model_router_research.deep.matching import WORD, alternatives, stem_of
-
-MAX_QUESTIONS = 12
-MAX_QUESTION = 500
-MAX_TOPIC = 4_000
-"""Characters of a topic that are read."""
 
 
 class Wanted(StrEnum):
@@ -211,43 +205,6 @@ _CLAUSE = re.compile(
     r"|on which) .+|whose .+|with (?:the )?.+|named .+|called .+)$",
 )
 _BY = re.compile(r"\b(?:by|in terms of|in|measured by) (?:its |the |their )?(?P<by>[a-z][a-z -]{2,40})$")
-
-
-def plan_questions(topic: str) -> list[SubQuestion]:
-    """Return the questions of a topic: 1 to 12, the first the most important. Raises ValueError for a blank topic."""
-    text = " ".join(topic[:MAX_TOPIC].split())
-    if not WORD.search(text):
-        raise ValueError("the topic is blank: it has to name what is to be found out")
-    pieces = [piece.strip() for piece in re.split(r"(?<=[?!])\s+|(?<=[a-z0-9)])\.\s+(?=[A-Z])|;\s+|\n+", text)]
-    pieces = [piece.rstrip(".")[:MAX_QUESTION] for piece in pieces if WORD.search(piece)]
-    pieces = list(dict.fromkeys(_with_settings(pieces)))[:MAX_QUESTIONS]
-    found = []
-    for number, piece in enumerate(pieces, 1):
-        pattern = read_question(piece)
-        critical = pattern.wanted in (Wanted.NUMBER, Wanted.DATE, Wanted.VERSION)
-        found.append(
-            SubQuestion(
-                id=f"q{number}", text=piece, kind=pattern.kind, priority=1 if number == 1 else 2, critical=critical
-            )
-        )
-    return found
-
-
-_SETTING = re.compile(r"(?:i|we|my|our|suppose|assume|say|given)\b(?!.*\?)", re.IGNORECASE)
-"""A sentence that asks nothing: it says what the question behind it is about."""
-
-
-def _with_settings(pieces: list[str]) -> list[str]:
-    """Join each sentence that only says what the next question is about to that question."""
-    joined: list[str] = []
-    setting = ""
-    for piece in pieces:
-        if _SETTING.match(piece):
-            setting += f"{piece}. "
-        else:
-            joined.append(f"{setting}{piece}"[:MAX_QUESTION])
-            setting = ""
-    return joined + ([setting.strip()] if setting else [])
 
 
 def read_question(text: str) -> QuestionPattern:

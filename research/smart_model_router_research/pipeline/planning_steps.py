@@ -9,9 +9,10 @@ from typing import Any
 from smart_model_router_research.deep.claims import ClaimGraph, ClaimStatus, SubQuestion
 from smart_model_router_research.deep.matching import alternatives
 from smart_model_router_research.deep.metrics import covers
-from smart_model_router_research.deep.questions import plan_questions, read_question
+from smart_model_router_research.deep.questions import read_question
 from smart_model_router_research.deep.records import decode, encode
 from smart_model_router_research.deep.report import in_order
+from smart_model_router_research.deep.topics import plan_questions
 from smart_model_router_research.pipeline.recorded_search import RetrievalRecord
 from smart_model_router_research.pipeline.run_inputs import run_of
 from smart_model_router_research.pipeline.tools import StepTools

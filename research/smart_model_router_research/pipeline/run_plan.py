@@ -10,7 +10,7 @@ from smart_model_router_research.deep.claims import CitedDocument, SourceTier, S
 from smart_model_router_research.deep.corpus_search import CorpusSearch
 from smart_model_router_research.deep.metrics import TIER_WEIGHTS, is_recent_source, recency_of
 from smart_model_router_research.deep.quality import AuditConfig
-from smart_model_router_research.deep.questions import plan_questions
+from smart_model_router_research.deep.topics import plan_questions
 from smart_model_router_research.pipeline.planning_steps import left_out, queries_of
 from smart_model_router_research.pipeline.run_inputs import RunInputs
 from smart_model_router_research.pipeline.workflow_file import research_workflow

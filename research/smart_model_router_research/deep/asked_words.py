@@ -1,0 +1,103 @@
+"""The words of an everyday question: how much each tells, and those that a statement has to speak of."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from smart_model_router_research.deep.found_answers import ReadDocument
+from smart_model_router_research.deep.matching import WORD, stem_of
+from smart_model_router_research.deep.questions import SLIGHT, STOP
+
+WELL_KNOWN = 0.3
+"""A word that is so common in the documents need not be near: they are about it."""
+EVERYWHERE = 0.12
+"""The same for what a question asks of, where that is written in lower case."""
+SLIGHT_WEIGHT = 0.3
+UNKNOWN = 0.7
+"""The most that a word weighs that the documents have in no form: it may be the question's own way to say it."""
+_EMPTY = frozenset(
+    "tells happens happen happened wants wanted needing too just really actually ever more other others anything "
+    "something one".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AskedWord:
+    """A word of a question: its stem, its weight, and whether it has to stand near.
+
+    It has to where it names something, is what the question asks of, or the deed whose doer is asked for.
+    """
+
+    stem: str
+    weight: float
+    text: str = ""
+    is_name: bool = False
+    is_needed: bool = False
+
+
+def words_of(question: str, documents: Sequence[ReadDocument]) -> list[AskedWord]:
+    """Return the telling words of a question, each with how rare it is in the documents: about 0 to 1."""
+    total = sum(len(document.statements) for document in documents) + 2
+    plain = re.sub(r"(?<=\w)['\u2019]s\b", "", question)
+    names = _named(plain)
+    subject = _subject(plain)
+    done = _DEED.match(plain)
+    deed = done["deed"].lower() if done is not None else ""
+    found: dict[str, AskedWord] = {}
+    amount = re.search(r"\bhow (\w+)", plain.lower())
+    for word in WORD.findall(plain):
+        lower = word.lower()
+        if (lower in STOP and lower != "not") or lower in _EMPTY or (amount is not None and lower == amount[1]):
+            continue
+        stem = stem_of(lower)
+        often = sum(document.by_stem.frequency(stem) for document in documents)
+        rarity = math.log(total / (often + 0.5)) / math.log(total)
+        is_known = often or any(True for document in documents for _ in document.by_stem.forms_of(stem))
+        weight = max(0.1, rarity if is_known else min(rarity, UNKNOWN)) * (SLIGHT_WEIGHT if lower in SLIGHT else 1.0)
+        is_name = lower in names and rarity > WELL_KNOWN
+        is_subject_needed = rarity > (EVERYWHERE if word.islower() else WELL_KNOWN)
+        is_needed = is_name or lower == deed or (lower == subject and is_subject_needed)
+        known = found.get(stem)
+        if known is None or is_needed:
+            found[stem] = AskedWord(stem, weight, word, is_name, is_needed)
+    return list(found.values())
+
+
+_NAME = re.compile(r"[A-Z][\w]*|\w*\d\w*")
+_COMPOUND = re.compile(r"\w+(?:[-_./:]\w+)+")
+_DEED = re.compile(r"(?:by )?(?:who|whom|which \w+) (?P<deed>\w{3,}(?:ed|t|e|d|n|s|w))\b", re.IGNORECASE)
+"""The verb of a question for a person, which a statement has to have."""
+_IS_NAME = re.compile(r"[_./:\d]|[A-Z]")
+"""A compound that is a name, and not two words with a hyphen."""
+_ASKS_OF = re.compile(
+    r"\b(?:do|does|did|is|are|was|were|has|have|had|can|could|will|would|should|may|must) "
+    r"(?:(?:the|an?|one|its?|my|your|each|every|all|any) )*(?P<subject>[\w-]+)"
+)
+
+
+def _named(question: str) -> frozenset[str]:
+    """Return the words of a question that name something: capitalised, not as the first of a sentence, or numbers."""
+    found: set[str] = set()
+    for match in _NAME.finditer(question):
+        before = question[: match.start()].rstrip()
+        if (before and before[-1] not in ".?!:") or match[0][1:] != match[0][1:].lower():
+            found.update(word.lower() for word in WORD.findall(match[0]))
+    for compound in _COMPOUND.findall(question):
+        found.update(word.lower() for word in WORD.findall(compound))
+    return frozenset(found - STOP)
+
+
+def _subject(question: str) -> str:
+    """Return the first word, in lower case, of what a question asks of; "" for a pronoun and for none."""
+    match = _ASKS_OF.search(question.lower())
+    words = WORD.findall(match["subject"]) if match is not None else []
+    word = words[0] if words else ""
+    return "" if word in STOP or word in SLIGHT or word in _EMPTY or word.endswith("ly") else word
+
+
+def compounds_of(question: str) -> list[str]:
+    """Return the names that are made of several words without a space: shared_buffers, DNS-over-HTTPS."""
+    return [name for name in _COMPOUND.findall(question) if _IS_NAME.search(name)]

@@ -1,0 +1,192 @@
+"""The statement that answers a question in everyday words: the one with most of its words, and a value of its kind.
+
+A question is not answered where a name of it, what it asks of, or all that it says of that stands nowhere near.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from smart_model_router_research.deep.asked_values import WHOLE, AskedKind, AskedValue, asked_value
+from smart_model_router_research.deep.asked_words import AskedWord, words_of
+from smart_model_router_research.deep.claims import ResearchClaim
+from smart_model_router_research.deep.folding import fold
+from smart_model_router_research.deep.found_answers import FoundAnswer, ReadDocument
+from smart_model_router_research.deep.matching import stem_of
+from smart_model_router_research.deep.naming import bare
+from smart_model_router_research.deep.nearest_statements import RankedStatement, ranked
+from smart_model_router_research.deep.questions import QuestionPattern
+from smart_model_router_research.deep.sentence_answers import ASKS_NOW, PAST
+from smart_model_router_research.deep.statement_forms import label_of
+from smart_model_router_research.deep.values import NUMBER_WORDS
+from smart_model_router_research.deep.vouching import POINTS, is_subject
+
+LEAST: Mapping[AskedKind, float] = {
+    **dict.fromkeys(AskedKind, 0.6),
+    **dict.fromkeys((AskedKind.NAME, AskedKind.PLACE), 0.7),
+    **dict.fromkeys(WHOLE, 0.8),
+}
+"""The least share of a question's words, by weight, that stand near: the more, the less a value of the kind tells."""
+LEAST_OWN = 0.3
+"""The least share that the statement itself has."""
+LEAST_SAID = 0.3
+"""The least share of what the question says of the things it names."""
+VOUCHED = 0.3
+"""The worth from which a word counts as standing near."""
+NAMED = 0.5
+"""The worth from which a name counts as named: not elsewhere in the section alone."""
+TELLING = 0.4
+"""The weight from which a word of a question for a place has to stand near: all that is asked happens there."""
+SPOKEN_OF = 0.62
+"""The worth from which a name stands in the statement or above it, and not only in the statement before."""
+WHOLE_SHARE = 0.8
+MARGIN = 0.02
+"""Statements whose scores are nearer than this are equally good: where their values differ, none answers."""
+WHOLE_MARGIN = 0.05
+"""The same for whole sentences, which nothing but the words tells apart."""
+COMPARED = frozenset(
+    [AskedKind.COUNT, AskedKind.NUMBER, AskedKind.DURATION, AskedKind.SIZE, AskedKind.MONEY, AskedKind.INSTANT]
+)
+"""Kinds whose values are compared: where two documents differ both answer, and are found to contradict each other."""
+SURE_MARGIN, MOST_DIFFERING = 0.12, 3
+SURE = 0.85
+"""The share of a question's words that each of two differing answers has where both are given, to be compared."""
+MOST_DESCRIBING, MOST_NAMES = 3, 6
+"""The statements in which a thing is looked for that a clause describes, and the names in them."""
+LISTED, MOST_LISTED = 0.85, 5
+"""The share of the best score from which a statement of its section is a part of a list, and how many are."""
+LEAST_OF_BEST = 0.8
+"""The least share of the best score, of a statement that a name or a value keeps from being the answer."""
+
+
+def nearest_answers(question: str, documents: Sequence[ReadDocument]) -> list[FoundAnswer]:
+    """Return the answers that the statements of documents give, the best first; none where none is near enough."""
+    asked = asked_value(question)
+    words = words_of(question, documents)
+    found = ranked(question, asked, words, documents)
+    return [_found(one, words) for one in chosen(found, question, asked, words)]
+
+
+def names_near(clause: str, documents: Sequence[ReadDocument]) -> list[FoundAnswer]:
+    """Return the names in the statements that say all that a clause says, each once, those of the best first."""
+    asked = AskedValue(AskedKind.NAME)
+    words = words_of(clause, documents)
+    found: dict[str, FoundAnswer] = {}
+    for one in ranked(clause, asked, words, documents)[:MOST_DESCRIBING]:
+        if one.own >= SURE:
+            for name in one.values:
+                answer = replace(_found(one, words), value=name, item=name, entity=name, attribute=clause)
+                found.setdefault(name.casefold(), answer)
+    return list(found.values())[:MOST_NAMES]
+
+
+def _is_spoken_of(word: AskedWord, one: RankedStatement) -> bool:
+    """Return whether a name stands in or above a statement, or is what its pronoun points to."""
+    if one.worths[word.stem] >= SPOKEN_OF or one.document.by_stem.names_worth(word.stem):
+        return True
+    statement, before = one.statement, one.document.statements[one.at - 1].text if one.at else ""
+    return (
+        one.worths[word.stem] >= VOUCHED and POINTS.match(statement.text) is not None and is_subject(word.text, before)
+    )
+
+
+def is_near(one: RankedStatement, question: str, asked: AskedValue, words: Sequence[AskedWord]) -> bool:
+    """Return whether enough of a question stands near a statement to take it for the answer."""
+    if one.near < LEAST[asked.kind] or one.own < LEAST_OWN:
+        return False
+    noun = stem_of(asked.noun) if asked.noun and asked.kind in (AskedKind.NUMBER, AskedKind.NAME) else ""
+    if any(one.worths[word.stem] < NAMED for word in words if word.is_needed and not word.is_name):
+        return False
+    if not all(_is_spoken_of(word, one) for word in words if word.is_name):
+        return False
+    if noun and one.worths.get(noun, 1.0) < SPOKEN_OF:
+        return False
+    if asked.kind is AskedKind.PLACE and any(
+        word.weight >= TELLING and one.worths[word.stem] < SPOKEN_OF for word in words
+    ):
+        return False
+    if ASKS_NOW.match(question) and PAST.search(one.statement.text):
+        return False
+    said = [word for word in words if not word.is_needed]
+    weight = sum(word.weight for word in said)
+    return weight == 0 or sum(word.weight * one.worths[word.stem] for word in said) / weight >= LEAST_SAID
+
+
+def chosen(
+    statements: Sequence[RankedStatement], question: str, asked: AskedValue, words: Sequence[AskedWord]
+) -> list[RankedStatement]:
+    """Return the statement that answers, with those of other documents that are as good; none where several could."""
+    fitting = [one for one in statements if is_near(one, question, asked, words)]
+    if not fitting or fitting[0].score < LEAST_OF_BEST * statements[0].score:
+        return []
+    best = fitting[0]
+    equal = [one for one in fitting[1:] if best.score - one.score < MARGIN]
+    if asked.kind in WHOLE:
+        if asked.noun.endswith("s"):
+            listed = _listed(best, fitting)
+            return listed if len(listed) > 1 or _ENUMERATES.search(best.statement.text) else []
+        return [best] if all(best.score - one.score >= WHOLE_MARGIN for one in fitting[1:2]) else []
+    if asked.kind in COMPARED and best.own >= SURE:
+        rivals = [
+            one
+            for one in fitting[1:]
+            if one.own >= SURE and best.score - one.score < SURE_MARGIN and one.document is not best.document
+        ]
+        differing = {one.values[0].casefold(): one for one in reversed(rivals) if not _shares(one, best)}
+        if differing:
+            return [best, *differing.values()][:MOST_DIFFERING]
+    return [best] if all(_shares(one, best) for one in equal) else []
+
+
+_ENUMERATES = re.compile(r"\w,? (?:and|or) \w|, |: |\bonly\b")
+"""Statements that can name several things, or say that there is one alone."""
+
+
+def _listed(best: RankedStatement, fitting: Sequence[RankedStatement]) -> list[RankedStatement]:
+    """Return the statements of one section that are about as near: each may name a part of what is asked for."""
+    scope = best.statement.scope
+    found = [
+        one
+        for one in fitting
+        if one.document is best.document and one.statement.scope == scope and one.score >= LISTED * best.score
+    ]
+    return sorted(found[:MOST_LISTED], key=lambda one: one.at)
+
+
+def _shares(one: RankedStatement, other: RankedStatement) -> bool:
+    """Return whether two statements have a value in common."""
+    mine, its = ({re.sub(r"\s", "", value.casefold()) for value in each.values} for each in (one, other))
+    return bool(mine & its)
+
+
+def _found(one: RankedStatement, words: Sequence[AskedWord]) -> FoundAnswer:
+    statement, value = one.statement, " ".join(one.values[0].split())
+    return FoundAnswer(
+        document=one.document,
+        statement=statement,
+        value=value,
+        item=value,
+        score=one.score,
+        entity=" ".join(word.text for word in words if word.is_needed)
+        or bare((*statement.scope[-1:], *one.document.names, "")[0]),
+        attribute=" ".join(word.stem for word in words),
+        names_term=True,
+    )
+
+
+def is_weak(claim: ResearchClaim, pattern: QuestionPattern) -> bool:
+    """Return whether a claim that was read from prose says less than a question asks for.
+
+    Its value is its whole sentence, or one thing for several, or none of the kind that is counted.
+    """
+    if not claim.evidence:
+        return False
+    quote = fold(claim.evidence[0].quote)
+    if len(claim.value) >= WHOLE_SHARE * len(quote) or (len(claim.text) > len(quote) + 20 and label_of(quote) is None):
+        return True
+    asked = asked_value(pattern.text)
+    if asked.kind is AskedKind.COUNT and not re.search(rf"\d|\b(?:{'|'.join(NUMBER_WORDS)})\b", claim.value.lower()):
+        return True
+    return asked.noun.endswith("s") and claim.value == claim.entity
