@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from smart_model_router_research.deep.metrics import MetricsConfig, metrics_of
     from smart_model_router_research.deep.offline import OfflineAnswer, answer_offline
     from smart_model_router_research.deep.origins import with_origins
+    from smart_model_router_research.deep.pairs import SearchedText, StatementSupport, check_statement
     from smart_model_router_research.deep.quality import AuditConfig, audits_of, quality_of
     from smart_model_router_research.deep.readers import (
         ReadingContext,
@@ -122,11 +123,13 @@ __all__ = [
     "ResearchRound",
     "ResearchRun",
     "RoundsConfig",
+    "SearchedText",
     "SentenceMark",
     "SourceDate",
     "SourcePolicy",
     "SourceReading",
     "SourceTier",
+    "StatementSupport",
     "StoredDocument",
     "SubQuestion",
     "Support",
@@ -140,6 +143,7 @@ __all__ = [
     "as_markdown",
     "audits_of",
     "check_claim",
+    "check_statement",
     "compare_claims",
     "completeness",
     "date_of",
@@ -253,6 +257,7 @@ _HOMES = {
     ),
     "smart_model_router_research.deep.offline": ("OfflineAnswer", "answer_offline"),
     "smart_model_router_research.deep.origins": ("with_origins",),
+    "smart_model_router_research.deep.pairs": ("SearchedText", "StatementSupport", "check_statement"),
     "smart_model_router_research.deep.quality": (
         "AuditConfig",
         "audits_of",

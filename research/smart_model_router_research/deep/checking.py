@@ -26,13 +26,18 @@ _ASIDE = re.compile(r",\s+(?:who|which|whose|whom|where)\b", re.IGNORECASE)
 _QUOTES = re.compile(r'"[^"\s]+(?:\s+[^"\s]+){2,}')
 """Three words and more in quotation marks: the claim says that it quotes."""
 _DENIED = re.compile(
-    r"\s+(?:this|that|these|it|they|which|both)\b[^.!?\n]{0,60}\b(?:wrong|false|incorrect|untrue|not true|not so|"
-    r"myths?|retracted|withdrawn|disproved|debunked|refuted|a lie|nonsense|outdated|no longer (?:true|so|the case))\b",
+    r"\s+(?:(?:but|however|yet|in fact|in reality|actually),? )?(?:this|that|these|it|they|which|both|such|"
+    r"(?:the|this|that) (?:claim|statement|view|belief|idea|theory|rumou?r|story|report|assertion|figure|number|rule|"
+    r"law|sentence|result))\b[^.!?\n]{0,80}\b(?:wrong|false|incorrect|untrue|not true|not so|not correct|myths?|"
+    r"retracted|withdrawn|disproved|debunked|refuted|a lie|nonsense|outdated|no longer|rejected|denied|disputed|"
+    r"repealed|revoked|overturned|corrected|superseded|reversed|mistaken|a mistake|an error|inaccurate|unfounded|"
+    r"baseless|fake|a hoax|a joke|satire|fiction|not the case|never happened|was believed|was thought|used to be)\b|"
+    r"\s+(?:or so|not (?:true|so|really|any ?more|at all)\b)",
     re.IGNORECASE,
 )
 """A sentence that denies the one before it."""
-_POINTING = frozenset("it its this these those they them their he his she her such".split())
-"""A sentence that begins with one of these is about what the sentence before it is about."""
+_POINTING = frozenset("it its this these those they them their he his him she her hers such there then".split())
+"""A sentence with one of these may be about what the sentence before it is about."""
 
 
 class SupportStatus(StrEnum):
@@ -84,7 +89,11 @@ def check_claim(text: str, quote: str, document: str | FoldedText, context: str 
 
 def _check_at(span: tuple[int, int], claim: list[tuple[str, list[Item]]], source: FoldedText, context: str) -> Support:
     document = source.text
-    window = [each for each in sentences_at(document, *span) if not source.headings.begin_at(each.start, each.end)]
+    window = [
+        each
+        for each in sentences_at(document, *span)
+        if not source.headings.begin_at(each.start, each.end) and not source.is_unsaid(each.start, each.end)
+    ]
     if not window:
         return Support(SupportStatus.PARTIAL, ("K3: no sentence ends near the quote",), span)
     reasons: list[str] = []
@@ -99,7 +108,7 @@ def _check_at(span: tuple[int, int], claim: list[tuple[str, list[Item]]], source
             and _commas(sentence) <= _commas(said.text)
             and (_QUOTES.search(sentence) or not is_quoted(said, document))
         }
-        if before is not None and found and items[0].key in _POINTING and not {n + 1 for n in before} & found:
+        if before is not None and found and points_back(sentence) and not {n + 1 for n in before} & found:
             reasons.append(f"K4: {items[0].written!r} is about something else in the source")
         elif not found:
             reasons.append(_why_not(sentence, items, window, document, source.path_at(span[0], context)))
@@ -115,6 +124,11 @@ def _says(said: Sentence, items: list[Item], source: FoldedText, context: str) -
     before = document[source.headings.end_above(said.start) : said.start]
     readings = readings_of(said, header, source.path_at(said.start, context), before)
     return any(follows(items, parts) for parts in readings)
+
+
+def points_back(sentence: str) -> bool:
+    """Return whether a sentence speaks of what the one before it is about."""
+    return any(word in _POINTING for word in re.findall(r"\w+", sentence.casefold()))
 
 
 def _commas(sentence: str) -> int:

@@ -58,6 +58,14 @@ def without_markup(text: str) -> str:
     return _EMPHASIS.sub(r"\2", text) if "**" in text or "__" in text else text
 
 
+_UNSAID = re.compile(
+    r"<!--.*?(?:-->|\Z)|^ {0,3}(```+|~~~+)[^\n]*\n.*?(?:^ {0,3}\1[^\n]*$|\Z)|~~[^~\n]+~~"
+    r"|<(del|s|strike|code|pre)\b.*?</\2>",
+    re.DOTALL | re.MULTILINE | re.IGNORECASE,
+)
+"""Blocks of code, comments, and what is struck out."""
+
+
 class FoldedText:
     """A text that quotes are looked up in, in its own words or in other typography; folded once, line by line.
 
@@ -82,6 +90,14 @@ class FoldedText:
     def headings(self) -> HeadingPaths:
         """The headings of the text."""
         return HeadingPaths(self.text)
+
+    @cached_property
+    def _unsaid(self) -> list[tuple[int, int]]:
+        return [match.span() for match in _UNSAID.finditer(self.text)]
+
+    def is_unsaid(self, start: int, end: int) -> bool:
+        """Return whether a span touches code, a comment, or text that is struck out: no source says these."""
+        return any(left < end and start < right for left, right in self._unsaid)
 
     def path_at(self, position: int, context: str = "") -> tuple[str, ...]:
         """Return what stands above a place: the parts of `context`, joined by " > ", and the headings of the text.

@@ -10,7 +10,7 @@ from functools import partial
 from heapq import nlargest
 from typing import Any
 
-from smart_model_router_research.deep.checking import Support, SupportStatus, check_claim
+from smart_model_router_research.deep.checking import Support, SupportStatus, check_claim, points_back
 from smart_model_router_research.deep.folding import FoldedText, fold, without_markup
 from smart_model_router_research.deep.readings import without_marks
 from smart_model_router_research.deep.repair import quotation
@@ -99,11 +99,28 @@ def check_statement(statement: str, sources: Iterable[SearchedText], quote: str 
     sources = list(sources)
     parts = split_sentences(fold(statement)) or [statement]
     found = [_check_part(part, sources, quote) for part in parts]
+    for number in range(1, len(parts)):
+        if not quote and points_back(parts[number]) and not _follows(found[number - 1], found[number], sources):
+            reason = f"K4: {parts[number].split()[0]!r} is about something else in the source"
+            found[number] = replace(found[number], status=_worse(found[number].status), reasons=(reason,))
     worst = max(found, key=lambda each: _RANK.index(each.status))
     reasons = tuple(dict.fromkeys(reason for each in found for reason in each.reasons))
     return StatementSupport(
         status=worst.status, reasons=reasons, source=worst.source, quote=worst.quote, instead=worst.instead
     )
+
+
+def _worse(status: SupportStatus) -> SupportStatus:
+    return SupportStatus.PARTIAL if status is SupportStatus.SUPPORTED else status
+
+
+def _follows(before: StatementSupport, after: StatementSupport, sources: list[SearchedText]) -> bool:
+    """Return whether what supports one part stands right behind what supports the part before it."""
+    if before.source is None or before.source != after.source or not before.quote or not after.quote:
+        return False
+    text = sources[after.source].folded.text
+    end = text.find(before.quote) + len(before.quote)
+    return text[end:].lstrip().startswith(after.quote)
 
 
 def _check_part(statement: str, sources: list[SearchedText], quote: str) -> StatementSupport:

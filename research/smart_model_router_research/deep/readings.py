@@ -36,7 +36,10 @@ _TURNING_HEADINGS = frozenset(
     "previously planned proposed proposal proposals future upcoming rejected withdrawn cancelled canceled "
     "repealed superseded expired hypothetical fictional if when whenever unless until cannot can't couldn't claim "
     "claims alleged rumours rumors wrongly denied disputed debunked verdict avoid anti-pattern anti-patterns "
-    "antipatterns don't dont".split()
+    "antipatterns don't dont legacy old older outdated discontinued abandoned roadmap wishlist ideas fiction "
+    "satire rumour rumor lies mistakes pitfalls draft drafts unconfirmed "
+    "debate criticism allegations speculation speculations theories "
+    "conjecture conjectures opinions limitations known-issues".split()
 )
 _REPORTING = frozenset(
     "say says said claim claims claimed believe believes believed argue argues argued think thinks thought assert "
@@ -123,7 +126,17 @@ def is_turned_by(lead_in: str) -> bool:
 
 def is_turning(heading: str) -> bool:
     """Return whether a heading turns what stands below it: "Common myths", "Removed", "Not supported"."""
-    return any(word in _TURNING_HEADINGS for word in re.findall(r"[\w'-]+", heading.casefold()))
+    words = re.findall(r"[\w'-]+", heading.casefold())
+    is_bound = bool(words) and (words[0] in _BOUNDING or any(_TURNING_FORM.fullmatch(word) for word in words))
+    return is_bound or any(word in _TURNING_HEADINGS for word in words)
+
+
+_BOUNDING = frozenset("on for without under until during only unlike except besides beyond".split())
+"""Words that begin a heading that says where, when or for whom what stands below it holds."""
+_TURNING_FORM = re.compile(
+    r"(?!united)(?:(?:un|dis|mis)\w{3,}|re(?:mov|ject|tract|peal|vok|plac)|aban|abolish|deni|deprecat|debunk|propos|plann|"
+    r"cancell?|remov|discontinu)\w*ed|in(?:correct|valid|accurate)\w*|un(?:true|likely|certain)"
+)
 
 
 def header_above(document: str, row: Sentence) -> list[str] | None:

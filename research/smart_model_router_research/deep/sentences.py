@@ -19,6 +19,8 @@ MAX_ROWS = 10_000
 """Above a row so many are looked at for the line that leads to the table."""
 MAX_CAPTION = 4
 """A paragraph of so many words at most above a table says what is in it."""
+MAX_PARAGRAPHS = 20
+"""Above a paragraph so many lines are looked at for one that denies all of them."""
 MAX_BLOCKS_ABOVE = 200
 """Above a list item so many blocks are looked at for the line that leads to it."""
 
@@ -42,6 +44,11 @@ _UNIT_LETTER = re.compile(r"\d[ \t]?[°º]?[^\W\d_]$")
 _POINTS_DOWN = re.compile(r"\b(?:following|below|these)\b", re.IGNORECASE)
 _DENIES = re.compile(
     r"\b(?:none|no|not|never|neither|nor|cannot|\w+n't|false|wrong|incorrect|untrue|myths?|removed|unsupported)\b",
+    re.IGNORECASE,
+)
+_DENIES_ALL = re.compile(
+    r"\b(?:false|wrong|incorrect|untrue|myths?|misconceptions?|claims|rumou?rs|"
+    r"not (?:true|supported|allowed|available))\b",
     re.IGNORECASE,
 )
 _LAST_TOKEN = re.compile(r"[\w.]*$")
@@ -144,6 +151,9 @@ def _split(document: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         last = _LAST_TOKEN.search(before)
         word = last[0].lower().strip(".") if last else ""
         is_initial = len(word) == 1 and word.isalpha() and not _UNIT_LETTER.search(before)
+        name = document[max(at, match.start() - 30) : match.start()].rpartition(" ")[2]
+        if match[0][0] == "!" and name[:1].isupper() and match.start() - len(name) > at:
+            continue  # "Yahoo!"
         if match[0].startswith(("...", "\u2026")):
             continue
         if match[0][0] == "." and (word in _ABBREVIATIONS or is_initial):
@@ -216,6 +226,20 @@ def _top_of_table(document: str, line: _Line) -> _Line:
     return top
 
 
+def _denial_above(document: str, head: _Line) -> str:
+    """Return the line that ends in a colon and denies what stands below it, paragraphs further up; "" without one."""
+    line = _before(document, head)
+    for _ in range(MAX_PARAGRAPHS):
+        while line is not None and not line.text.strip():
+            line = _before(document, line)
+        if line is None or line.stands_alone or line.is_item:
+            break
+        if line.text.rstrip().endswith(":") and _DENIES_ALL.search(line.text):
+            return line.text.strip()
+        line = _before(document, line)
+    return ""
+
+
 def _lead_ins(document: str, first: _Line) -> tuple[str, ...]:
     """Return what governs a block: the sentences before it that end in a colon, the outermost first."""
     found: list[str] = []
@@ -235,6 +259,8 @@ def _lead_ins(document: str, first: _Line) -> tuple[str, ...]:
                 left, right = list(_split(document, start, block[-1].end))[-1]
                 found.insert(0, document[left:right])
             elif not (head.is_item and head.indent < inner.indent):
+                if inner is first and not first.is_row and (denial := _denial_above(document, head)):
+                    found.insert(0, denial)
                 break
             inner = head
         line = _before(document, head)
