@@ -126,7 +126,7 @@ class ClaimExaminer:
         return method
 
     def _is_stated(self, claim: ResearchClaim) -> bool:
-        """Return whether value, unit and both entities stand in the claim, in a quote or in its headings."""
+        """Return whether value, unit, attribute and both entities stand in the claim, in a quote or in its headings."""
         items = read_items(fold(claim.text))
         stated_numbers = [item for item in read_items(fold(claim.value)) if isinstance(item.key, Quantity)]
         if any(item.key in _DENYING for item in items) or _others_in(items, stated_numbers):
@@ -135,7 +135,7 @@ class ClaimExaminer:
         for each in claim.evidence:
             known += read_items(fold(each.quote)) + read_items(" ".join(self.headings_at(each.doc_id, each.span[0])))
         stated = f"{claim.value} {claim.unit}" if claim.unit and claim.unit not in claim.value else claim.value
-        said = f"{stated} ; {claim.entity} ; {claim.other}"
+        said = f"{stated} ; {claim.attribute} ; {claim.entity} ; {claim.other}"
         return not unvouched([item for item in read_items(fold(said)) if item.kind != "mark"], known)
 
     def _is_dated(self, claim: ResearchClaim, documents: list[StoredDocument]) -> bool:

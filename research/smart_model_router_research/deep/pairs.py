@@ -118,7 +118,7 @@ def _follows(before: StatementSupport, after: StatementSupport, sources: list[Se
     """Return whether what supports one part stands right behind what supports the part before it."""
     if before.source is None or before.source != after.source or not before.quote or not after.quote:
         return False
-    text = sources[after.source].folded.text
+    text = sources[before.source].folded.text
     end = text.find(before.quote) + len(before.quote)
     return text[end:].lstrip().startswith(after.quote)
 

@@ -110,12 +110,13 @@ def test_what_cannot_be_repaired_says_why() -> None:
 
 
 def test_values_that_no_source_bears_out_are_taken_off() -> None:
-    """A value, an entity or a date that a model made up is not compared with anything."""
+    """A value, an attribute, an entity or a date that a model made up is not compared with anything."""
     stated: dict[str, Any] = {"entity": "max_size", "attribute": "default", "value": "5"}
     said = ("The default of max_size is 5.", "The default is 5.")
     assert examined(*said, **stated).value == "5"
     assert examined(*said, **stated | {"value": "6"}).value == ""
     assert examined(*said, **stated | {"entity": "buffer_size"}).value == ""
+    assert examined(*said, **stated | {"attribute": "maximum"}).value == ""
     assert examined(*said, as_of="2025-03-01").as_of == "2025-03-01"
     assert examined(*said, as_of="2026-01-01").as_of == ""
     server = ("If the disk is full, the server will fail (2024 est.).", "the server will fail (2024 est.)")
