@@ -48,7 +48,9 @@ class Dashboard(Command):
 class IndexFolder(Command):
     """Index a folder for smr query; later runs read only changed files."""
 
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Markdown, text, HTML and PDF in it are read.")]
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Markdown, text, HTML and PDF in it are read; or one such file.")
+    ]
     db: Index = None
     config: Config = None
     as_json: Json = False

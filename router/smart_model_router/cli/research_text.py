@@ -80,10 +80,15 @@ def end_of(result: ResearchResult) -> str:
         parts.append(f"delivery {result.delivery}" + (f" (index {ci:.2f})" if isinstance(ci, float) else ""))
     if result.stop_reason:
         parts.append(f"stopped: {result.stop_reason.replace('_', ' ')}")
-    parts += [f"{number:g} {unit.replace('_', ' ')}" for unit, number in result.usage.items() if number]
+    parts += [_counted(number, unit.replace("_", " ")) for unit, number in result.usage.items() if number]
     if result.artefacts is not None:
         parts.append(f"folder {result.artefacts}")
     return "; ".join(parts)
+
+
+def _counted(number: float, units: str) -> str:
+    many = {"searches": "search"}
+    return f"{number:g} {many.get(units, units.removesuffix('s')) if number == 1 else units}"
 
 
 def withheld_line(result: ResearchResult, *, is_shown: bool) -> str:

@@ -15,7 +15,7 @@ from typing import ParamSpec, TypeVar
 from smart_model_router_scoring.options import Note, Notes
 from smart_model_router_scoring.retrieval.documents import packed_text
 from smart_model_router_scoring.retrieval.embedders import Embedder, is_lexical, packed, unpacked
-from smart_model_router_scoring.retrieval.files import page_of_file
+from smart_model_router_scoring.retrieval.files import MOST_BYTES, page_of_file
 from smart_model_router_scoring.retrieval.index import (
     FORMAT,
     NULL,
@@ -103,8 +103,8 @@ async def _finished(writer: _Writer, work: Callable[P, T], *args: P.args, **opti
 
 def _root(folder: str | Path) -> Path:
     root = Path(folder).resolve()
-    if not root.is_dir() and not root.is_file():
-        raise NotADirectoryError(20, "not a folder", str(folder))
+    if not root.is_dir() and not (root.is_file() and root.suffix.lower() in MOST_BYTES):
+        raise NotADirectoryError(20, f"neither a folder nor a file of {', '.join(MOST_BYTES)}", str(folder))
     return root
 
 

@@ -78,6 +78,7 @@ def test_the_end_of_a_run_is_one_line() -> None:
         usage={"searches": 5.0, "model_calls": 0.0},
     )
     assert end_of(found) == "run r completed; delivery moderate (index 0.76); stopped: no progress; 5 searches"
+    assert end_of(result(usage={"searches": 1.0, "documents": 1.0})).endswith("1 search; 1 document")
     assert end_of(result("failed", "")) == "run r failed"
 
 

@@ -327,9 +327,11 @@ async def test_a_single_file_is_a_folder_of_one(tmp_path: Path) -> None:
 
 
 async def test_a_folder_that_is_none_is_an_error(tmp_path: Path) -> None:
-    """And no file is made for it."""
-    with pytest.raises(NotADirectoryError):
-        await index_folder(tmp_path / "nowhere", tmp_path / "index.sqlite", now=NOW)
+    """So is a file of a kind that is not read; and no file is made for it."""
+    (tmp_path / "table.xlsx").write_bytes(b"PK")
+    for name in ("nowhere", "table.xlsx"):
+        with pytest.raises(NotADirectoryError, match="neither a folder nor a file of"):
+            await index_folder(tmp_path / name, tmp_path / "index.sqlite", now=NOW)
     assert not (tmp_path / "index.sqlite").exists()
 
 
