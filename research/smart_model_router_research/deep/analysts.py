@@ -230,7 +230,7 @@ def _wordings(found: FoundAnswer) -> Iterator[str]:
         yield f"The {found.attribute} of {statement.cells[0][1]} is {found.item}"
     with_path = f"{' > '.join(path)}: {statement.text}" if path else statement.text
     if found.names_term and statement.term and statement.kind is not StatementKind.ROW:
-        yield f"{statement.term}: {statement.text}"
+        yield with_path
     if not stands_alone(fold(statement.text)):
         yield with_path
     yield statement.text

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from smart_model_router_research.deep.found_answers import ReadDocument
 from smart_model_router_research.deep.matching import WORD, stem_of
@@ -19,8 +20,8 @@ SLIGHT_WEIGHT = 0.3
 UNKNOWN = 0.7
 """The most that a word weighs that the documents have in no form: it may be the question's own way to say it."""
 _EMPTY = frozenset(
-    "tells happens happen happened wants wanted needing too just really actually ever more other others anything "
-    "something one".split()
+    "tells happens happen happened wants wanted needing too just really actually ever more other others another "
+    "anything something anyone one".split()
 )
 
 
@@ -36,6 +37,8 @@ class AskedWord:
     text: str = ""
     is_name: bool = False
     is_needed: bool = False
+    joined: tuple[str, ...] = ()
+    """The stems that it makes with its neighbours where these are written as one word: "path names", "pathnames"."""
 
 
 def words_of(question: str, documents: Sequence[ReadDocument]) -> list[AskedWord]:
@@ -44,10 +47,12 @@ def words_of(question: str, documents: Sequence[ReadDocument]) -> list[AskedWord
     plain = re.sub(r"(?<=\w)['\u2019]s\b", "", question)
     names = _named(plain)
     subject = _subject(plain)
+    parts = frozenset(part for compound in _COMPOUND.findall(plain) for part in WORD.findall(compound.lower()))
     done = _DEED.match(plain)
     deed = done["deed"].lower() if done is not None else ""
     found: dict[str, AskedWord] = {}
     amount = re.search(r"\bhow (\w+)", plain.lower())
+    joined = _joined(plain)
     for word in WORD.findall(plain):
         lower = word.lower()
         if (lower in STOP and lower != "not") or lower in _EMPTY or (amount is not None and lower == amount[1]):
@@ -59,10 +64,15 @@ def words_of(question: str, documents: Sequence[ReadDocument]) -> list[AskedWord
         weight = max(0.1, rarity if is_known else min(rarity, UNKNOWN)) * (SLIGHT_WEIGHT if lower in SLIGHT else 1.0)
         is_name = lower in names and rarity > WELL_KNOWN
         is_subject_needed = rarity > (EVERYWHERE if word.islower() else WELL_KNOWN)
-        is_needed = is_name or lower == deed or (lower == subject and is_subject_needed)
+        is_needed = (
+            is_name
+            or (lower in parts and rarity > WELL_KNOWN)
+            or lower == deed
+            or (lower == subject and is_subject_needed)
+        )
         known = found.get(stem)
         if known is None or is_needed:
-            found[stem] = AskedWord(stem, weight, word, is_name, is_needed)
+            found[stem] = AskedWord(stem, weight, word, is_name, is_needed, joined.get(lower, ()))
     return list(found.values())
 
 
@@ -86,8 +96,21 @@ def _named(question: str) -> frozenset[str]:
         if (before and before[-1] not in ".?!:") or match[0][1:] != match[0][1:].lower():
             found.update(word.lower() for word in WORD.findall(match[0]))
     for compound in _COMPOUND.findall(question):
-        found.update(word.lower() for word in WORD.findall(compound))
+        if _IS_NAME.search(compound):
+            found.update(word.lower() for word in WORD.findall(compound))
     return frozenset(found - STOP)
+
+
+def _joined(question: str) -> dict[str, tuple[str, ...]]:
+    """Return the stems that words make with their neighbours, for each word in lower case."""
+    found: dict[str, tuple[str, ...]] = {}
+    words = question.lower().split(" ")
+    for one, other in pairwise(words):
+        if one.isalpha() and other.isalpha() and one not in STOP and other not in STOP:
+            stem = stem_of(one + other)
+            found[one] = (*found.get(one, ()), stem)
+            found[other] = (*found.get(other, ()), stem)
+    return found
 
 
 def _subject(question: str) -> str:

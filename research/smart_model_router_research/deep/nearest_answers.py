@@ -16,7 +16,7 @@ from smart_model_router_research.deep.folding import fold
 from smart_model_router_research.deep.found_answers import FoundAnswer, ReadDocument
 from smart_model_router_research.deep.matching import stem_of
 from smart_model_router_research.deep.naming import bare
-from smart_model_router_research.deep.nearest_statements import RankedStatement, ranked
+from smart_model_router_research.deep.nearest_statements import LEAST_OF_BEST, RankedStatement, ranked
 from smart_model_router_research.deep.questions import QuestionPattern
 from smart_model_router_research.deep.sentence_answers import ASKS_NOW, PAST
 from smart_model_router_research.deep.statement_forms import label_of
@@ -25,12 +25,15 @@ from smart_model_router_research.deep.vouching import POINTS, is_subject
 
 LEAST: Mapping[AskedKind, float] = {
     **dict.fromkeys(AskedKind, 0.6),
+    AskedKind.COUNT: 0.5,
     **dict.fromkeys((AskedKind.NAME, AskedKind.PLACE), 0.7),
     **dict.fromkeys(WHOLE, 0.8),
 }
 """The least share of a question's words, by weight, that stand near: the more, the less a value of the kind tells."""
 LEAST_OWN = 0.3
 """The least share that the statement itself has."""
+LEAST_OWN_OF_COUNTS = 0.15
+"""The same of a count: its noun stands behind it."""
 LEAST_SAID = 0.3
 """The least share of what the question says of the things it names."""
 VOUCHED = 0.3
@@ -44,7 +47,7 @@ SPOKEN_OF = 0.62
 WHOLE_SHARE = 0.8
 MARGIN = 0.02
 """Statements whose scores are nearer than this are equally good: where their values differ, none answers."""
-WHOLE_MARGIN = 0.05
+WHOLE_MARGIN = 0.03
 """The same for whole sentences, which nothing but the words tells apart."""
 COMPARED = frozenset(
     [AskedKind.COUNT, AskedKind.NUMBER, AskedKind.DURATION, AskedKind.SIZE, AskedKind.MONEY, AskedKind.INSTANT]
@@ -57,8 +60,6 @@ MOST_DESCRIBING, MOST_NAMES = 3, 6
 """The statements in which a thing is looked for that a clause describes, and the names in them."""
 LISTED, MOST_LISTED = 0.85, 5
 """The share of the best score from which a statement of its section is a part of a list, and how many are."""
-LEAST_OF_BEST = 0.8
-"""The least share of the best score, of a statement that a name or a value keeps from being the answer."""
 
 
 def nearest_answers(question: str, documents: Sequence[ReadDocument]) -> list[FoundAnswer]:
@@ -92,14 +93,25 @@ def _is_spoken_of(word: AskedWord, one: RankedStatement) -> bool:
     )
 
 
+def _is_called(names: Sequence[AskedWord], one: RankedStatement) -> bool:
+    """Return whether a name of several words is spoken of by a part of it, with the others near."""
+    return (
+        len(names) > 1
+        and all(word.text.isalpha() and one.worths[word.stem] >= NAMED for word in names)
+        and any(_is_spoken_of(word, one) for word in names)
+    )
+
+
 def is_near(one: RankedStatement, question: str, asked: AskedValue, words: Sequence[AskedWord]) -> bool:
     """Return whether enough of a question stands near a statement to take it for the answer."""
-    if one.near < LEAST[asked.kind] or one.own < LEAST_OWN:
+    least = LEAST[AskedKind.NUMBER if one.is_beside_noun else asked.kind]
+    if one.near < least or one.own < (LEAST_OWN_OF_COUNTS if asked.kind is AskedKind.COUNT else LEAST_OWN):
         return False
     noun = stem_of(asked.noun) if asked.noun and asked.kind in (AskedKind.NUMBER, AskedKind.NAME) else ""
     if any(one.worths[word.stem] < NAMED for word in words if word.is_needed and not word.is_name):
         return False
-    if not all(_is_spoken_of(word, one) for word in words if word.is_name):
+    names = [word for word in words if word.is_name]
+    if not all(_is_spoken_of(word, one) for word in names) and not _is_called(names, one):
         return False
     if noun and one.worths.get(noun, 1.0) < SPOKEN_OF:
         return False
@@ -189,4 +201,5 @@ def is_weak(claim: ResearchClaim, pattern: QuestionPattern) -> bool:
     asked = asked_value(pattern.text)
     if asked.kind is AskedKind.COUNT and not re.search(rf"\d|\b(?:{'|'.join(NUMBER_WORDS)})\b", claim.value.lower()):
         return True
-    return asked.noun.endswith("s") and claim.value == claim.entity
+    is_several = asked.noun.endswith("s") and label_of(quote) is None and not quote.startswith("|")
+    return is_several and (claim.value == claim.entity or not _ENUMERATES.search(quote))

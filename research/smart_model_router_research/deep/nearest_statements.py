@@ -20,6 +20,11 @@ OWN_BONUS, VALUE_BONUS, UNSURE_COST = 0.3, 0.1, 0.06
 LENGTH_COST, FREE_LENGTH = 0.05, 8
 MOST_RANKED = 60
 NOUN_SHARE = 0.7
+MOST_BONUS = VALUE_BONUS * (1 + NOUN_SHARE)
+LEAST_NEAR = 0.3
+"""A statement with less of a question's words near is not looked at."""
+LEAST_OF_BEST = 0.8
+"""The least share of the best score, of a statement that a name or a value keeps from being the answer."""
 BESIDE = 4
 """Characters between a value and the noun that is asked for, where they stand side by side."""
 CLOSE = 40
@@ -44,6 +49,8 @@ class RankedStatement:
     own: float
     worths: dict[str, float]
     values: tuple[str, ...] = ()
+    is_beside_noun: bool = False
+    """A value stands right beside the noun that is asked for."""
 
     @property
     def statement(self) -> Statement:
@@ -59,12 +66,14 @@ def ranked(
     found = [one for document in documents for one in _near(document, words, total)]
     found.sort(key=lambda one: (-one.score, one.document.path, one.at))
     lower = question.lower()
-    common = frozenset[str]().union(*(document.by_stem.lower for document in documents))
+    is_named = asked.kind in (AskedKind.BEING, AskedKind.NAME)
+    common = frozenset[str]().union(*(document.by_stem.lower for document in documents if is_named))
     compounds = compounds_of(question)
     limits = _LIMITS.search(question) is not None
     kept: list[RankedStatement] = []
+    best = 0.0
     for one in found:
-        if len(kept) >= MOST_RANKED:
+        if len(kept) >= MOST_RANKED or one.score + MOST_BONUS < LEAST_OF_BEST * best:
             break
         if not all(_is_named(name, one) for name in compounds):
             continue
@@ -73,10 +82,12 @@ def ranked(
         values = [] if _is_repeated(one) else _values(one.statement, asked, lower, common)
         if values:
             close = 0.0 if asked.kind in WHOLE else _closeness(values, one.statement.text, words)
-            close += NOUN_SHARE * _is_beside(asked.noun, values, one.statement.text)
+            is_beside = _is_beside(asked.noun, values, one.statement.text)
+            close += NOUN_SHARE * is_beside
             said = tuple(dict.fromkeys(value.text for value in values))
             score = one.score + VALUE_BONUS * close - UNSURE_COST * bool(_UNSURE.search(one.statement.text))
-            kept.append(RankedStatement(one.document, one.at, score, one.near, one.own, one.worths, said))
+            kept.append(RankedStatement(one.document, one.at, score, one.near, one.own, one.worths, said, is_beside))
+            best = max(best, score)
     kept.sort(key=lambda one: -one.score)
     return kept
 
@@ -131,22 +142,23 @@ def _closeness(values: Sequence[FoundValue], text: str, words: Sequence[AskedWor
 
 def _near(document: ReadDocument, words: Sequence[AskedWord], total: float) -> Iterator[RankedStatement]:
     near: dict[int, dict[str, float]] = {}
-    own: dict[int, set[str]] = {}
-    names: dict[str, float] = {}
+    own: dict[int, float] = {}
+    names = {word.stem: document.by_stem.names_worth(word.stem) for word in words}
+    weights = {word.stem: word.weight for word in words}
     for word in words:
-        names[word.stem] = document.by_stem.names_worth(word.stem)
-        places, within = document.by_stem.worths(word.stem)
+        places, within = document.by_stem.worths(word.stem, word.joined)
         for at, worth in places.items():
             near.setdefault(at, {})[word.stem] = worth
         for at in within:
-            own.setdefault(at, set()).add(word.stem)
-    weights = {word.stem: word.weight for word in words}
+            own[at] = own.get(at, 0.0) + word.weight
+    of_names = sum(weights[stem] * worth for stem, worth in names.items())
     for at, found in near.items():
-        statement = document.statements[at]
-        worths = {stem: max(found.get(stem, 0.0), names[stem]) for stem in weights}
+        if (sum(weights[stem] * worth for stem, worth in found.items()) + of_names) / total < LEAST_NEAR:
+            continue
+        worths = {stem: max(found.get(stem, 0.0), worth) for stem, worth in names.items()}
         share = sum(weights[stem] * worth for stem, worth in worths.items()) / total
-        said = sum(weights[stem] for stem in own.get(at, ())) / total
-        length = max(FREE_LENGTH, len(statement.text.split()))
+        said = own.get(at, 0.0) / total
+        length = max(FREE_LENGTH, len(document.statements[at].text.split()))
         score = share + OWN_BONUS * said - LENGTH_COST * math.log(length / FREE_LENGTH)
         yield RankedStatement(document, at, score, share, said, worths)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property, lru_cache
 from importlib.resources import files
 
@@ -99,8 +99,11 @@ class StatementStems:
                 if other not in senses and _is_akin(stem, other):
                     yield other, SAME_ROOT
 
-    def worths(self, stem: str) -> tuple[dict[int, float], dict[int, float]]:
-        """Return how near each statement is to a stem, 0 to 1, for those that are; and for those that have it."""
+    def worths(self, stem: str, joined: Iterable[str] = ()) -> tuple[dict[int, float], dict[int, float]]:
+        """Return how near each statement is to a stem, 0 to 1, for those that are; and for those that have it.
+
+        `joined` are further stems that can stand for it.
+        """
         found: dict[int, float] = {}
         own: dict[int, float] = {}
 
@@ -109,7 +112,7 @@ class StatementStems:
                 found[at] = worth
 
         count = len(self.statements)
-        for form, worth in self.forms_of(stem):
+        for form, worth in (*self.forms_of(stem), *((each, SAME_SENSE) for each in joined)):
             places = self._own.get(form, ())
             is_common = len(places) > _COMMON * count + 8
             for at in places:

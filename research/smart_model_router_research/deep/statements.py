@@ -64,6 +64,11 @@ class Statement:
         return stems_of(f"{self.text} {heads} {self.label}")
 
     @cached_property
+    def said_before(self) -> frozenset[str]:
+        """The stems of the first sentence of its paragraph."""
+        return stems_of(self.before)
+
+    @cached_property
     def around(self) -> frozenset[str]:
         """The stems of what it stands under."""
         return stems_of(" ".join((*self.scope, self.lead_in)))

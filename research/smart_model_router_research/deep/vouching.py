@@ -70,7 +70,7 @@ def _coverage(statement: Statement, pattern: QuestionPattern, document: ReadDocu
             hits.append(term.stem)
         elif any_in(term.others, statement.around) or any_in(term.others, document.stems):
             covered += term.weight
-        elif statement.before and any_in(term.others, stems_of(statement.before)):
+        elif statement.before and any_in(term.others, statement.said_before):
             covered += term.weight * BEFORE
     return covered / (sum(term.weight for term in pattern.terms) or 1.0), tuple(hits)
 
