@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from smart_model_router_research.deep import verify
+from smart_model_router_research.deep import SourceTier, verify
 from smart_model_router_research.engine import MemoryRunStore, StepState
+from smart_model_router_research.pipeline.analyst_step import DraftClaims, analyse_documents
 from smart_model_router_research.pipeline.deep_research import ResearchResult
 from smart_model_router_research.pipeline.run_inputs import ResearchBudget
+from smart_model_router_research.pipeline.step_kinds import RESEARCH_KINDS
+from smart_model_router_research.pipeline.tools import tools_of
+from smart_model_router_research.pipeline.workflow_file import workflow_text
+from smart_model_router_research.workflow import StepInput, StepKind, parse_workflow
 from tests.research_worlds import ENGINES, PAGES, EndlessSearch, ListedSearch, comparable, inputs, page, research
 
 pytestmark = pytest.mark.parametrize("engine", ENGINES)
@@ -24,7 +30,9 @@ def run(folder: Path, engine: str, topic: str, search: Any = None, **others: Any
 
     async def main() -> tuple[ResearchResult, set[str]]:
         store = MemoryRunStore()
-        found = await research(folder, engine, search, store).run(inputs(topic, **others), "run")
+        found = await research(folder, engine, search, store, others.pop("workflow", None)).run(
+            inputs(topic, **others), "run"
+        )
         steps = (await store.load("run")).steps
         return found, {name for name, step in steps.items() if step.result.state is StepState.SUCCEEDED}
 
@@ -88,6 +96,7 @@ def test_a_border_is_confirmed_from_both_sides(tmp_path: Path, engine: str) -> N
 
     assert found.delivery == "full"
     assert "Border countries of Corland: Arland 120 km [S1] [S2]" in found.report
+    assert "Border countries of Arland: Corland" not in found.report
 
 
 def test_a_contradiction_is_shown_with_both_values(tmp_path: Path, engine: str) -> None:
@@ -100,6 +109,15 @@ def test_a_contradiction_is_shown_with_both_values(tmp_path: Path, engine: str) 
     assert "The sources disagree, and nothing decides between them: see Contradictions." in found.report
     for value in ("447 km", "467 km"):
         assert value in found.report
+
+
+def test_a_blocked_page_is_not_read(tmp_path: Path, engine: str) -> None:
+    """X2: what only a page of tier C tells is not found."""
+    pages = [page("arland.md", PAGES["arland.md"], tier=SourceTier.C), page("notes.md", PAGES["notes.md"])]
+    found, _ = run(tmp_path, engine, "What is the capital of Arland?", ListedSearch(pages))
+
+    assert (found.delivery, found.answers, found.usage["documents"]) == ("withheld", (), 0.0)
+    assert "Arville" not in found.report
 
 
 def test_two_steps_are_joined(tmp_path: Path, engine: str) -> None:
@@ -166,3 +184,65 @@ def test_a_run_is_kept_with_its_inputs(tmp_path: Path, engine: str) -> None:
     assert first == again
     assert (facts["workflow"], facts["engine"], facts["stop_reason"]) == ("deep_research", engine, "passed")
     assert facts["usage"] == {"documents": 4.0, "searches": 2.0}
+
+
+async def lie(step: StepInput) -> Mapping[str, Any]:
+    """Draft what the sources say, and five claims with quotes that they do not have."""
+    tools = tools_of(step, frozenset())
+    honest = await analyse_documents(step, tools)
+    claims = (await tools.values.get(DraftClaims, honest["claims"])).claims
+    lies = [
+        replace(
+            claim,
+            id=f"{claim.id}-{n}",
+            text=f"{claim.text} and {n} others",
+            value=f"{n} others",
+            evidence=tuple(replace(each, quote=f"There are {n} others") for each in claim.evidence),
+        )
+        for claim in claims
+        for n in range(2, 7)
+    ]
+    return {**honest, "claims": await tools.values.put(DraftClaims(claims=(*claims, *lies)))}
+
+
+async def fail(step: StepInput) -> Mapping[str, Any]:
+    """Draft what the sources say; the analyst of quantities raises."""
+    if step.inputs["name"] == "swe":
+        raise RuntimeError("the analyst has gone")
+    return await analyse_documents(step, tools_of(step, frozenset()))
+
+
+FAILING = parse_workflow(workflow_text(), "failing.yaml", kinds={**RESEARCH_KINDS, "analyst": StepKind(run=fail)})
+
+
+def test_an_analyst_that_fails_leaves_a_partial_report(tmp_path: Path, engine: str) -> None:
+    """X4: what the other one found is delivered; the error is a problem of the run, and no part of its report."""
+    found, _ = run(tmp_path, engine, "What is the capital of Arland?", workflow=FAILING)
+
+    assert (found.status, found.delivery) == ("partial", "full")
+    assert found.answers == ("Capital of Arland: Arville",)
+    assert found.problems == ("analyst_swe_r1: RuntimeError: the analyst has gone",)
+    assert "has gone" not in found.report
+
+
+LYING = parse_workflow(workflow_text(), "lying.yaml", kinds={**RESEARCH_KINDS, "analyst": StepKind(run=lie)})
+
+
+@pytest.mark.parametrize(("most", "count"), [(2, 13), (4, 16)])
+def test_what_nothing_bears_out_is_verified_again(tmp_path: Path, engine: str, most: int, count: int) -> None:
+    """13 steps: to repair verification the second round verifies, and does nothing else; the third one searches.
+
+    What an analyst made up is in no report.
+    """
+    given = {"workflow": LYING, "min_ci": 0.6, "max_rounds": most}
+    found, ran = run(tmp_path, engine, "What is the capital of Arland?", **given)
+
+    assert {name for name in ran if name.endswith("_r2")} == {"cove_verify_r2", "coverage_confidence_audit_r2"}
+    assert {name for name in ran if name.endswith("_r3")} <= {
+        "retrieval_react_r3", "cove_verify_r3", "coverage_confidence_audit_r3",
+    }  # fmt: skip
+    assert len(ran) == count
+    assert found.quality_metadata["floor_violations"] == ["verification"]
+    assert found.answers == ("Capital of Arland: Arville",)
+    assert "others" not in found.report
+    assert verify(tmp_path / "run").is_sound
