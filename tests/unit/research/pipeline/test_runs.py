@@ -112,11 +112,11 @@ def test_a_contradiction_is_shown_with_both_values(tmp_path: Path, engine: str) 
 
 
 def test_a_blocked_page_is_not_read(tmp_path: Path, engine: str) -> None:
-    """X2: what only a page of tier C tells is not found."""
+    """X2: only the other page is; what the page of tier C tells is not found."""
     pages = [page("arland.md", PAGES["arland.md"], tier=SourceTier.C), page("notes.md", PAGES["notes.md"])]
     found, _ = run(tmp_path, engine, "What is the capital of Arland?", ListedSearch(pages))
 
-    assert (found.delivery, found.answers, found.usage["documents"]) == ("withheld", (), 0.0)
+    assert (found.delivery, found.answers, found.usage["documents"]) == ("withheld", (), 1.0)
     assert "Arville" not in found.report
 
 
