@@ -132,7 +132,7 @@ def is_turning(heading: str) -> bool:
 
 
 _BOUNDING = frozenset("on for without under until during only unlike except besides beyond".split())
-"""Words that begin a heading that says where, when or for whom what stands below it holds."""
+"""Words that begin a heading that says the place, the time or the readers that what stands below it holds for."""
 _TURNING_FORM = re.compile(
     r"(?!united)(?:(?:un|dis|mis)\w{3,}|re(?:mov|ject|tract|peal|vok|plac)|aban|abolish|deni|deprecat|debunk|propos|plann|"
     r"cancell?|remov|discontinu)\w*ed|in(?:correct|valid|accurate)\w*|un(?:true|likely|certain)"
