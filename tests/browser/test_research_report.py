@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from tests.research_runs import EXAMPLE
 
 PAGE = EXAMPLE / "final_report.html"
 PHONE = {"width": 375, "height": 700}
+SCREEN = {"width": 900, "height": 900}
 BACKGROUND = "getComputedStyle(document.body).color"
 
 
@@ -87,3 +90,17 @@ def test_a_script_would_not_run(browser: Any, tmp_path: Path) -> None:
     assert watched.page.title() == "The borders of Arland"
     assert len(watched.complaints) == 2
     assert all("Content Security Policy" in each for each in watched.complaints)
+
+
+@pytest.mark.skipif("SMR_SCREENSHOTS" not in os.environ, reason="make screenshots takes them")
+def test_screenshots_of_reports(tmp_path: Path, browser: Any) -> None:
+    """The pictures of the documents: an answer with a quote that is open, and a contradiction, dark and on a phone."""
+    folder = Path(os.environ["SMR_SCREENSHOTS"])
+    subprocess.run([os.environ["SMR_PROGRAM"], "research", "demo", "--out", tmp_path], check=True)
+    page = opened(browser, tmp_path / "borders" / "borders" / "final_report.html", viewport=SCREEN).page
+    page.locator("details", has=page.get_by_text("[S2]", exact=True)).first.locator("summary").click()
+    page.screenshot(path=folder / "research-report.png")
+    dark = opened(
+        browser, tmp_path / "disputed" / "disputed" / "final_report.html", viewport=PHONE, color_scheme="dark"
+    )
+    dark.page.screenshot(path=folder / "research-disputed-phone.png")

@@ -25,9 +25,9 @@ _STYLE = """
 body{font:1rem/1.55 system-ui,sans-serif;max-width:46rem;margin:0 auto;padding:1rem;overflow-wrap:anywhere}
 h1{font-size:1.6rem;line-height:1.2}h2{font-size:1.25rem;margin-top:2rem}h3{font-size:1.05rem}
 .warning{border-left:.3rem solid var(--warn);background:var(--soft);padding:.2rem 1rem}
-.table{overflow-x:auto}table{border-collapse:collapse;font-size:.9rem}
+.table{overflow-x:auto}table{border-collapse:collapse;font-size:.9rem;overflow-wrap:break-word}
 th,td{border:1px solid var(--edge);padding:.3rem .5rem;text-align:left;vertical-align:top}
-details{display:inline}summary{display:inline;cursor:pointer;color:LinkText;list-style:none}
+details{display:inline-block}details[open]{display:block}summary{display:inline;cursor:pointer;color:LinkText;list-style:none}
 summary::-webkit-details-marker{display:none}
 blockquote{margin:.4rem 0;padding:.2rem .8rem;border-left:.2rem solid var(--edge);background:var(--soft)}
 .mark{font-size:.85em;opacity:.85}.strong{font-weight:700;color:var(--warn);opacity:1}
