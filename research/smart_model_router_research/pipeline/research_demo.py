@@ -61,7 +61,7 @@ class ResearchDemo:
 
     def _corpora(self) -> list[Path]:
         folders = write_factbooks(self.folder)
-        now, then = (sum(1 for each in folder.rglob("*.md")) for folder in folders)
+        now, then = (len(list(folder.rglob("*.md"))) for folder in folders)
         self.tell(f"Sources: the World Factbook of 2025 ({now} pages) and of 2015 ({then} pages), public domain.")
         self.tell("No key, no model, no network: questions are read by rules, and every claim is checked by code.")
         return folders

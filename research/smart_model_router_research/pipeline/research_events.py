@@ -1,4 +1,4 @@
-"""The events of a run of research: read from those that its engine keeps, the same whoever reads them, and when."""
+"""The events of a run of research: read from those that its engine keeps, the same for each reader."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ResearchEventKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResearchEvent:
-    """One event. `seq` rises with gaps: whoever gives one gets exactly what follows it. `data` is JSON.
+    """One event. `seq` rises with gaps; a reader that gives one gets exactly what follows it. `data` is JSON.
 
     `time` is seconds since 1970, `step` the full name of the step it comes from, "" for the run itself.
     """

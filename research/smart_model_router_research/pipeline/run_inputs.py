@@ -77,10 +77,8 @@ class RunInputs:
     as_of: str
     goal: str = ""
     domain: str = "default"
-    language: str = ""
     corpora: tuple[str, ...] = ()
     backends: tuple[str, ...] = BACKENDS
-    seed_urls: tuple[str, ...] = ()
     analysts: tuple[AnalystRole, ...] = ANALYSTS
     stop_policy: str = "two_tier"
     min_ci: float = 0.80
