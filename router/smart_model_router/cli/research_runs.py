@@ -90,6 +90,7 @@ def _performed(asked: _Asked) -> int:
         raise
     except RunBusy as error:
         tell(error, options.as_json)
+        print_line(f"to follow it: smr research watch {asked.run_id}")
         return ExitCode.BUSY
     unwritten = _unwritten(result, options.out)
     if options.as_json:
