@@ -21,6 +21,7 @@ from smart_model_router_research.deep.contradictions import find_contradictions,
 from smart_model_router_research.deep.edits import unvouched
 from smart_model_router_research.deep.folding import FoldedText, fold, folded_text
 from smart_model_router_research.deep.inferences import recompute
+from smart_model_router_research.deep.matching import alternatives, any_in, placed_stems
 from smart_model_router_research.deep.quantities import Quantity
 from smart_model_router_research.deep.repair import quotation
 from smart_model_router_research.deep.sources import StoredDocument
@@ -131,12 +132,19 @@ class ClaimExaminer:
         stated_numbers = [item for item in read_items(fold(claim.value)) if isinstance(item.key, Quantity)]
         if any(item.key in _DENYING for item in items) or _others_in(items, stated_numbers):
             return False
-        known: list[Item] = items
+        texts = [claim.text]
         for each in claim.evidence:
-            known += read_items(fold(each.quote)) + read_items(" ".join(self.headings_at(each.doc_id, each.span[0])))
+            texts += [each.quote, " ".join(self.headings_at(each.doc_id, each.span[0]))]
+        known = [item for text in texts for item in read_items(fold(text))]
         stated = f"{claim.value} {claim.unit}" if claim.unit and claim.unit not in claim.value else claim.value
-        said = f"{stated} ; {claim.attribute} ; {claim.entity} ; {claim.other}"
-        return not unvouched([item for item in read_items(fold(said)) if item.kind != "mark"], known)
+        said = f"{stated} ; {claim.entity} ; {claim.other}"
+        if unvouched([item for item in read_items(fold(said)) if item.kind != "mark"], known):
+            return False
+        # Without the name itself: `max_size` states no maximum.
+        besides = [fold(text).replace(fold(claim.entity), " ") if claim.entity else text for text in texts]
+        stems = frozenset(placed.stem for text in besides for placed in placed_stems(text))
+        # Of what the question asked for, its stems: a source can have another word of the same meaning.
+        return all(any_in(alternatives(placed.stem), stems) for placed in placed_stems(claim.attribute))
 
     def _is_dated(self, claim: ResearchClaim, documents: list[StoredDocument]) -> bool:
         days = {day.day for document in documents for day in (document.published, document.modified) if day}

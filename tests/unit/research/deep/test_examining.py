@@ -123,6 +123,17 @@ def test_values_that_no_source_bears_out_are_taken_off() -> None:
     assert examined(*server, as_of="2024").as_of == "2024"
 
 
+def test_an_attribute_is_stated_by_any_word_that_answers_it() -> None:
+    """Analysts name it by the stems that were asked for; a source has another form, or a word of the same meaning."""
+    said = ("Vardo has 90,000 inhabitants.", "Vardo has 90,000 inhabitants.")
+    examiner = ClaimExaminer([stored("v", "# Vardo\n\nVardo has 90,000 inhabitants.\n")])
+    for attribute in ("inhabit", "popul", "resid"):
+        kept = examiner.examine(claim(*said, "v", entity="Vardo", attribute=attribute, value="90,000"), repair=False)
+        assert (kept.status, kept.attribute, kept.value) == (ClaimStatus.SUPPORTED, attribute, "90,000")
+    lost = examiner.examine(claim(*said, "v", entity="Vardo", attribute="area", value="90,000"), repair=False)
+    assert (lost.status, lost.value) == (ClaimStatus.SUPPORTED, "")
+
+
 def test_tier_and_weight_come_from_documents_and_words() -> None:
     """A model can neither raise a tier nor make a number uncritical."""
     assert examined("The size is limited to 40 MB.", "limited", tier=SourceTier.A).tier is SourceTier.B
