@@ -5,6 +5,11 @@ careless model writes. In `edited_claims.jsonl` and `edited_claims_2.jsonl` a tr
 with the licensed edits alone, and a wrong one differs from its source by as little as possible. `licensed` is the
 writer's own reading of the edits that the specification admits, by its text alone: a true claim that is not licensed is
 to be repaired by quotation, a wrong one is never licensed. No row was run through the checker while it was written.
+
+`edited_claims_3.jsonl` is by an author who saw neither the checker nor the other sets: excerpts of real documents
+(their terms stand in `edited_claims_3.md`), 100 true statements (`licensed-`, `nearly-licensed-` with one edit more,
+which was told apart after the first run, and `paraphrase`) and 100 wrong ones, five of each of 20 families. The fields
+are those that `smr research check` reads, with `label` and `kind`.
 """
 
 from __future__ import annotations
