@@ -192,12 +192,18 @@ def test_what_was_found_is_shown_also_when_no_model_answers(smr: Smr, server: Fa
     assert one_line(done.stderr.splitlines(keepends=True)[-1])
 
 
+PATIENT = dict.fromkeys(("keyword", "graph", "vector"), "60s")
+"""Time limits for a busy machine."""
+
+
 def test_vectors_may_come_from_a_model_behind_the_router(smr: Smr, server: FaultServer) -> None:
     """`search.embedding_model` embeds the folder and the question; when it is away, keywords answer and say so."""
     smr.configure(server)
     file = smr.folder / "smart-router.yaml"
     config = json.loads(file.read_text())
-    file.write_text(json.dumps({**config, "search": {"index": "i.db", "embedding_model": "smart"}}))
+    file.write_text(
+        json.dumps({**config, "search": {"index": "i.db", "embedding_model": "smart", "timeouts": PATIENT}})
+    )
     assert smr("index", "docs").returncode == 0
     assert smr("query", QUESTION).stderr.count("\n") == 1
     server.set([Fault.status(400)])

@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter, OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from smart_model_router.domain.errors import SmartRouterError
 from smart_model_router_research.deep.corpus_file import Corpus
 from smart_model_router_research.deep.found_answers import ReadDocument
 from smart_model_router_research.deep.naming import bare
@@ -23,15 +24,28 @@ from smart_model_router_scoring.retrieval import (
     RetrievalConfig,
     SearchIndex,
 )
-from smart_model_router_scoring.retrieval.orchestrator import GRAPH, GRAPH_WEIGHT
+from smart_model_router_scoring.retrieval.orchestrator import GRAPH, GRAPH_WEIGHT, TIMEOUTS
 
 HITS = 16
 SAMPLED = 24
 MOST_SHARE = 0.75
 """A name that this share of the sampled documents has is one that all are about."""
 _NAME = re.compile(r"\b[A-Z][\w.+#-]*\w")
+PATIENCE = 120.0
+"""Seconds for each part of a search: a run on a busy machine finds what it finds on a quiet one."""
+ASKED = ("keyword", GRAPH)
+"""The parts of a search; vectors take none."""
 MOST_KEPT = 512
 """Documents that are kept read."""
+
+
+class SearchIncomplete(SmartRouterError):
+    """A search in a corpus of which a part failed, or took too long: `corpus`, and the reasons by part."""
+
+    def __init__(self, corpus: str, reasons: Mapping[str, str]) -> None:
+        super().__init__(f"{corpus}: {'; '.join(f'{name} search: {why}' for name, why in sorted(reasons.items()))}")
+        self.corpus = corpus
+        self.reasons = dict(reasons)
 
 
 class CorpusSearch:
@@ -44,17 +58,25 @@ class CorpusSearch:
         self.index = index if isinstance(index, SearchIndex) else SearchIndex(index)
         self.corpus = corpus
         self._context = context
-        config = RetrievalConfig(fusion=FusionConfig(weights={GRAPH: GRAPH_WEIGHT}, min_confidence=0.0))
+        config = RetrievalConfig(
+            fusion=FusionConfig(weights={GRAPH: GRAPH_WEIGHT}, min_confidence=0.0),
+            timeouts=dict.fromkeys(TIMEOUTS, PATIENCE),
+        )
         self._orchestrator = QueryOrchestrator(self.index, config=config)
         self._kept: OrderedDict[str, ReadDocument] = OrderedDict()
         self._generation = -1
         self._topics: frozenset[str] | None = None
 
     async def hits(self, text: str, most: int = HITS) -> list[Passage]:
-        """Return the best passages for a text, best first; none for one without words."""
+        """Return the best passages for a text, best first; none for one without words.
+
+        Raises SearchIncomplete when a part of the search gave nothing: its result would not be the same another time.
+        """
         if not text.strip():
             return []
         results = await self._orchestrator.query(text, top_k=max(most, HITS), top_n=most)
+        if lost := {name: why for name, why in results.degraded.items() if name in ASKED}:
+            raise SearchIncomplete(self.corpus.name, lost)
         if results.facts.generation != self._generation:
             self._generation = results.facts.generation
             self._kept.clear()
