@@ -85,10 +85,6 @@ def test_every_key_reaches_the_inputs_of_a_run(section: str, key: tuple[str, ...
     assert made(**{section: changed(default, key)}) != made()
 
 
-TO_COME = {"language", "seed_urls"}
-"""Inputs whose readers come with models and the web."""
-
-
 def test_every_input_is_read_by_some_code() -> None:
     """An input that nothing reads would be a setting that sets nothing."""
     research = Path(smart_model_router_research.__file__).parent
@@ -100,7 +96,7 @@ def test_every_input_is_read_by_some_code() -> None:
         for node in ast.walk(ast.parse(file.read_text("utf-8")))
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)
     }
-    assert {each.name for each in fields(RunInputs)} - read == TO_COME
+    assert {each.name for each in fields(RunInputs)} - read == set()
 
 
 def test_the_defaults_are_those_of_the_mathematics() -> None:
