@@ -1,6 +1,6 @@
 """Questions answered from corpora without a model, judged by answers that independent scripts computed.
 
-    python -m benchmarks.research_questions [factbook|pydoc|postgresql ...]
+    python -m benchmarks.research_questions [factbook|pydoc|postgresql|everyday ...]
 
 It ends with 1 where a goal is missed: 28 of 30 and no invented answer about countries; 65 % of 300 versions answered,
 and 96 % of those right.
@@ -9,12 +9,14 @@ and 96 % of those right.
 develop, and the extract of 2015). `pydoc` asks 300 for the version in which something in Python's documentation was
 added, changed or deprecated, from the sources in Debian's package python3.11-doc, which apt fetches. Time is CPU, with
 the reading of each document when it is first met. `postgresql` asks what the author of the reader wrote by hand before
-the reader met the manual.
+the reader met the manual. `everyday` asks questions in everyday words on five collections of documentation in HTML, of
+Debian's packages; a claim is right that says what was expected.
 """
 
 from __future__ import annotations
 
 import asyncio
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -25,7 +27,16 @@ from pathlib import Path
 from benchmarks.search.collections import debian_package
 
 from smart_model_router_research.deep import CorpusSearch, answer_offline
-from tests.fixtures.research.judging import Row, corpus, factbooks, is_right, rows_of
+from tests.fixtures.research.judging import (
+    Row,
+    ask_all,
+    corpus,
+    everyday_rows,
+    factbooks,
+    is_right,
+    rows_of,
+    says,
+)
 
 SOURCES = "usr/share/doc/python3.11/html/_sources"
 
@@ -86,7 +97,50 @@ async def _postgresql(folder: Path) -> bool:
     return not figures["unanswerable"][1]
 
 
-SETS = {"factbook": _factbook, "pydoc": _pydoc, "postgresql": _postgresql}
+EVERYDAY = {
+    "debian_faq": ("debian-faq", "debian/FAQ", "*.en.html", ""),
+    "privoxy": ("privoxy", "privoxy", "**/*.html", ""),
+    "ntpsec": ("ntpsec-doc", "ntpsec-doc/html", "*.html", ""),
+    "mutt": ("mutt", "mutt/html", "*.html", "manual.html"),
+    "exim": ("exim4-doc-html", "exim4-doc-html/spec_html", "*.html", ""),
+}
+"""Packages, their folders of documentation, the files that are read, and one that is not."""
+
+
+async def _everyday(folder: Path) -> bool:
+    """Ask questions in everyday words; no figure of them is a goal, but nothing may be invented."""
+    print("| collection | questions | answered | right | without an answer | abstained | CPU a question |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    is_invented = False
+    for name, (package, inside, files, left_out) in EVERYDAY.items():
+        try:
+            pages = debian_package(package) / "usr/share/doc" / inside
+        except (OSError, subprocess.SubprocessError) as error:
+            print(f"without {package}: {error}", file=sys.stderr)
+            return False
+        for page in pages.glob(files):
+            if not page.is_symlink() and page.name != left_out:
+                copy = folder / name / page.relative_to(pages)
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(page, copy)
+        searched = [await corpus(folder / name)]
+        rows = everyday_rows(name)
+        for row in rows:  # each document is read once
+            await answer_offline(row["question"], searched)
+        begun = time.process_time()
+        judged = await ask_all(rows, searched)
+        spent = (time.process_time() - begun) / len(rows) * 1000
+        known = [(row, answer) for row, answer in judged if row["answers"]]
+        answered = sum(bool(answer.answers) for _, answer in known)
+        right = sum(says(row, answer) for row, answer in known)
+        abstained = sum(not answer.answers for row, answer in judged if not row["answers"])
+        unknown = len(rows) - len(known)
+        is_invented = is_invented or abstained < unknown
+        print(f"| {name} | {len(known)} | {answered} | {right} | {unknown} | {abstained} | {spent:.0f} ms |")
+    return not is_invented
+
+
+SETS = {"factbook": _factbook, "pydoc": _pydoc, "postgresql": _postgresql, "everyday": _everyday}
 
 
 def main(names: Sequence[str]) -> int:

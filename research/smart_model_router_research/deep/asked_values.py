@@ -68,6 +68,10 @@ _AMOUNTS = {
     "small": AskedKind.SIZE,
     "fast": AskedKind.RATE,
 }
+_TEXT_LENGTH = re.compile(
+    r"how long\b.*\b(?:names?|passwords?|strings?|keys?|lines?|messages?|ids?|paths?|texts?)\b", re.IGNORECASE
+)
+_TEXT_UNITS = "characters letters bytes digits bits octets lines words"
 _PLAIN_LENGTH = re.compile(
     r"\b(?:name|password|string|key|line|queue|message|word|list|path|text|sentence)s?\b", re.IGNORECASE
 )
@@ -127,7 +131,9 @@ _NUMBER_OF = re.compile(r"^(?:\w+ ){0,4}?number of (?:\w+ (?=\w+s ))?(?P<noun>[\
 _NOUN = re.compile(
     r"\b(?:which|what)(?: (?:one|two|three|four|five|other|different|kinds? of))? (?P<noun>[a-z-]{3,})\b"
 )
-_NO_NOUN = frozenset("does did are is was were can could should would will has have had happens must may".split())
+_NO_NOUN = frozenset(
+    "does was has is did are was were can could should would will has have had happens must may".split()
+)
 
 
 def asked_value(text: str) -> AskedValue:
@@ -149,17 +155,29 @@ def asked_value(text: str) -> AskedValue:
     return AskedValue(AskedKind.SENTENCE, _noun_of(text))
 
 
+_LASTS = re.compile(
+    r"\b(?:take|takes|last|lasts|keep|kept|wait|waits|stay|stays|valid|stored|cached|retained|remain|live)\b"
+)
+"""Verbs of what lasts, and is no text."""
+
+
 def _amount(how: re.Match[str], text: str) -> AskedValue:
     word, noun = how["how"].lower(), (how["noun"] or "").lower()
     first = noun.partition(" ")[0]
     if word == "many":
         if first.rstrip("s") in TIME_UNITS:
             return AskedValue(AskedKind.DURATION, "")
-        return AskedValue(AskedKind.SIZE if first in SIZE_UNITS else AskedKind.COUNT, noun)
+        if first in SIZE_UNITS:
+            return AskedValue(AskedKind.SIZE, noun)
+        second = noun.partition(" ")[2]
+        is_second = second.endswith("s") and not first.endswith("s") and second not in _NO_NOUN
+        return AskedValue(AskedKind.COUNT, noun if is_second else first)
     if word == "much":
         found = next((kind for pattern, kind in _READERS[:3] if pattern.search(text)), AskedKind.NUMBER)
         return AskedValue(found)
     kind = _AMOUNTS.get(word, AskedKind.NUMBER)
+    if kind is AskedKind.DURATION and _TEXT_LENGTH.match(text) and not _LASTS.search(text):
+        return AskedValue(AskedKind.COUNT, _TEXT_UNITS)
     return AskedValue(AskedKind.NUMBER if kind is AskedKind.DURATION and _PLAIN_LENGTH.search(text) else kind)
 
 
@@ -191,6 +209,7 @@ _NO_PLACES = (
 _FINDERS: Mapping[AskedKind, re.Pattern[str]] = {
     AskedKind.NUMBER: re.compile(
         rf"{_DIGITS}|\d[\d.,]*(?= ?(?:[kKMGT]?i?B|ms|s|bits?|bytes?|%)\b)|\b(?:micro|nano|milli)seconds\b"
+        rf"|\b(?:{'|'.join(NUMBER_WORDS)}) (?:characters?|letters?|digits?|bytes?|bits?|octets?|lines?|words?)\b"
     ),
     AskedKind.DURATION: re.compile(
         rf"\b(?:{_QUANTITY}(?:{'|'.join(sorted(TIME_UNITS, key=len, reverse=True))})s?\b)"

@@ -16,7 +16,7 @@ from smart_model_router_research.deep.folding import fold
 from smart_model_router_research.deep.found_answers import FoundAnswer, ReadDocument
 from smart_model_router_research.deep.matching import stem_of
 from smart_model_router_research.deep.naming import bare
-from smart_model_router_research.deep.nearest_statements import LEAST_OF_BEST, RankedStatement, ranked
+from smart_model_router_research.deep.nearest_statements import LEAST_OF_BEST, MAX_ANSWER, RankedStatement, ranked
 from smart_model_router_research.deep.questions import QuestionPattern
 from smart_model_router_research.deep.sentence_answers import ASKS_NOW, PAST
 from smart_model_router_research.deep.statement_forms import label_of
@@ -68,6 +68,29 @@ def nearest_answers(question: str, documents: Sequence[ReadDocument]) -> list[Fo
     words = words_of(question, documents)
     found = ranked(question, asked, words, documents)
     return [_found(one, words) for one in chosen(found, question, asked, words)]
+
+
+def defined_near(name: str, documents: Sequence[ReadDocument]) -> list[FoundAnswer]:
+    """Return the statement that says first in its document what a name is: "Exim is a mail transfer agent"."""
+    told = re.compile(
+        rf"(?:the |an? )?{re.escape(name)}(?: \([^()]*\))?,? (?:is|are) (?:an?|the|one) |"
+        rf"(?:the |an? )?{re.escape(name)}(?: \([^()]*\))? (?:stands for|means|refers to) ",
+        re.IGNORECASE,
+    )
+    found = [
+        (at, document)
+        for document in documents
+        for at, statement in enumerate(document.statements)
+        if len(statement.text) <= MAX_ANSWER and told.match(statement.text)
+    ]
+    if not found:
+        return []
+    at, document = min(found, key=lambda each: each[0])
+    statement = document.statements[at]
+    said = " ".join(statement.text.split())
+    return [
+        FoundAnswer(document=document, statement=statement, value=said, score=1.0, entity=name, attribute="meaning")
+    ]
 
 
 def names_near(clause: str, documents: Sequence[ReadDocument]) -> list[FoundAnswer]:
@@ -139,7 +162,8 @@ def chosen(
         if asked.noun.endswith("s"):
             listed = _listed(best, fitting)
             return listed if len(listed) > 1 or _ENUMERATES.search(best.statement.text) else []
-        return [best] if all(best.score - one.score >= WHOLE_MARGIN for one in fitting[1:2]) else []
+        other = next((one for one in fitting[1:] if one.statement.text != best.statement.text), None)
+        return [best] if other is None or best.score - other.score >= WHOLE_MARGIN else []
     if asked.kind in COMPARED and best.own >= SURE:
         rivals = [
             one
@@ -196,7 +220,11 @@ def is_weak(claim: ResearchClaim, pattern: QuestionPattern) -> bool:
     if not claim.evidence:
         return False
     quote = fold(claim.evidence[0].quote)
-    if len(claim.value) >= WHOLE_SHARE * len(quote) or (len(claim.text) > len(quote) + 20 and label_of(quote) is None):
+    if claim.value.count("(") != claim.value.count(")"):
+        return True
+    if len(claim.value) >= WHOLE_SHARE * len(quote) or (
+        len(claim.text) > len(quote) + 20 and label_of(quote) is None and not quote.startswith("|")
+    ):
         return True
     asked = asked_value(pattern.text)
     if asked.kind is AskedKind.COUNT and not re.search(rf"\d|\b(?:{'|'.join(NUMBER_WORDS)})\b", claim.value.lower()):

@@ -31,7 +31,10 @@ CLOSE = 40
 """Characters between a value and a word that is close to it."""
 MAX_ANSWER = 400
 """Characters of a statement: in a longer one the words of a question stand too far apart to tell."""
-_LIMITS = re.compile(r"how (?:many|much|long|large|big|old|deep|wide|far)\b.*\b(?:can|could|may)\b", re.IGNORECASE)
+_LIMITS = re.compile(
+    r"how (?:many|much|long|large|big|old|deep|wide|far)\b.*\b(?:can|could|may)\b|\bmaximum\b|\bat most\b",
+    re.IGNORECASE,
+)
 """Questions for a limit."""
 _LIMIT = re.compile(
     r"\b(?:max\w*|limit\w*|at most|up to|no more than|largest|upper|exceed\w*|no longer than|within)\b", re.IGNORECASE

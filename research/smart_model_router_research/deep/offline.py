@@ -21,7 +21,8 @@ from smart_model_router_research.deep.folding import fold
 from smart_model_router_research.deep.found_answers import FoundAnswer, ReadDocument
 from smart_model_router_research.deep.inferences import InferenceError, Operation, infer
 from smart_model_router_research.deep.matching import stems_of
-from smart_model_router_research.deep.nearest_answers import is_weak, names_near, nearest_answers
+from smart_model_router_research.deep.naming import is_named_in
+from smart_model_router_research.deep.nearest_answers import defined_near, is_weak, names_near, nearest_answers
 from smart_model_router_research.deep.questions import (
     GAP,
     QuestionPattern,
@@ -137,7 +138,9 @@ class OfflineSession:
         if pattern.superlative is not None and set_and_measure(pattern)[0]:
             return []
         direct = await self._direct(pattern) or await self._counted(pattern)
-        if pattern.wanted is Wanted.DEFINITION or (direct and not all(is_weak(claim, pattern) for claim in direct)):
+        if pattern.wanted is Wanted.DEFINITION:
+            return direct if _names_entity(direct, pattern) else await self._defined(pattern) or direct
+        if direct and not all(is_weak(claim, pattern) for claim in direct):
             return direct
         return await self._nearest(pattern)
 
@@ -165,6 +168,11 @@ class OfflineSession:
             read += [one for one in await self._read(text, most) if one.stored.id not in known]
         topics = frozenset[str]().union(*[await corpus.topics() for corpus in self._corpora])
         return self._kept(analyse(self.question, pattern, read, self._drafter, topics).claims)
+
+    async def _defined(self, pattern: QuestionPattern) -> list[ResearchClaim]:
+        """Return the claim that says what a name is."""
+        found = defined_near(pattern.entities[0], await self._read(pattern.text, MANY_HITS)) if pattern.entities else []
+        return [claim for answer in found if (claim := self._drafted(answer, pattern)) is not None]
 
     async def _nearest(self, pattern: QuestionPattern) -> list[ResearchClaim]:
         """Return the claims of the statements that stand nearest to a question in everyday words."""
@@ -348,6 +356,11 @@ class OfflineSession:
             else:
                 return self._inferred(Operation.COUNT, claims, f"{found.attribute} of {found.entity} in these sources")
         return []
+
+
+def _names_entity(claims: Sequence[ResearchClaim], pattern: QuestionPattern) -> bool:
+    """Return whether claims say the name whose meaning is asked for."""
+    return any(is_named_in(name, claim.text) for claim in claims for name in pattern.entities)
 
 
 def best_of_each(found: Sequence[FoundAnswer]) -> list[FoundAnswer]:
