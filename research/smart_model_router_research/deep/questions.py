@@ -210,6 +210,8 @@ _BY = re.compile(r"\b(?:by|in terms of|in|measured by) (?:its |the |their )?(?P<
 def read_question(text: str) -> QuestionPattern:
     """Return what a question asks for. A statement is read as a question for what it names."""
     text = " ".join(text.split()).strip().rstrip("?!. ")
+    if text.isupper() and " " in text:  # capitals of the keyboard name nothing
+        text = text.lower()
     wanted, start, head = _wanted(text)
     rest = _IN_UNIT.sub("", text[start:])
     pattern = QuestionPattern(text, wanted)
