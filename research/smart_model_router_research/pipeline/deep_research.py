@@ -102,6 +102,7 @@ class DeepResearch:
         self._values = StoredValues(kept)
         self._corpora = tuple(corpora)
         self._searches: dict[tuple[object, ...], tuple[DocumentSearch, ...]] = {}
+        self._opening = asyncio.Lock()
         self._temporary = tempfile.TemporaryDirectory(prefix="smr-research-") if folder is None else None
         self._folder = (
             Path(self._temporary.name) if folder is None and self._temporary is not None else folder or Path()
@@ -210,19 +211,24 @@ class DeepResearch:
         return RunInputs(topic=topic, as_of=today, min_recent_sources=1, corpora=paths)
 
     async def _opened(self, inputs: RunInputs) -> tuple[DocumentSearch, ...]:
-        """Return the sources, opened by the first run of their day and policy."""
+        """Return the sources, opened by the first run of their day and policy, for which others wait."""
         known = (inputs.as_of, inputs.allow, inputs.block, *sorted(inputs.tiers.items()))
-        if known not in self._searches:
-            paths = [each for each in self._corpora if isinstance(each, str | Path)]
-            opened = await open_corpora(
-                paths, as_of=inputs.moment(), cache=self._folder / "indexes", policy=inputs.policy(), wall=self._wall
-            )
-            found = iter(opened.searches)
-            self._searches[known] = tuple(
-                next(found) if isinstance(each, str | Path) else each for each in self._corpora
-            )
-            self.skipped = opened.skipped
-        return self._searches[known]
+        async with self._opening:
+            if known not in self._searches:
+                paths = [each for each in self._corpora if isinstance(each, str | Path)]
+                opened = await open_corpora(
+                    paths,
+                    as_of=inputs.moment(),
+                    cache=self._folder / "indexes",
+                    policy=inputs.policy(),
+                    wall=self._wall,
+                )
+                found = iter(opened.searches)
+                self._searches[known] = tuple(
+                    next(found) if isinstance(each, str | Path) else each for each in self._corpora
+                )
+                self.skipped = opened.skipped
+            return self._searches[known]
 
     def _context(
         self,

@@ -15,7 +15,9 @@ import pytest
 
 from smart_model_router_research.deep.corpus_file import CorpusError
 from smart_model_router_research.engine import MemoryRunStore, RunBusy, SqliteRunStore, StoreUnavailable
+from smart_model_router_research.pipeline import deep_research
 from smart_model_router_research.pipeline.deep_research import DeepResearch, ResearchResult
+from smart_model_router_research.pipeline.opened_corpora import OpenedCorpora, open_corpora
 from smart_model_router_scoring.options import ConfigError
 from tests.research_worlds import PAGES, SlowSearch, inputs, research
 
@@ -154,6 +156,23 @@ def test_a_line_of_10_mb_is_left_out_and_named(corpus: Path) -> None:
 
     assert found.answers == RIGHT
     assert [("long.md" in line, "too large" in line) for line in skipped] == [(True, True)]
+
+
+def test_runs_at_once_open_their_corpora_once(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twenty runs that begin together do not wait for one another's index."""
+    opened: list[object] = []
+
+    async def counted(*arguments: Any, **options: Any) -> OpenedCorpora:
+        opened.append(arguments)
+        return await open_corpora(*arguments, **options)
+
+    monkeypatch.setattr(deep_research, "open_corpora", counted)
+
+    async def many(runs: DeepResearch) -> list[ResearchResult]:
+        return await asyncio.gather(*(runs.run(inputs(ASKED)) for _ in range(20)))
+
+    assert {each.answers for each in within(corpus, many)} == {RIGHT}
+    assert len(opened) == 1
 
 
 def test_a_folder_that_vanishes_takes_nothing_from_its_runs(corpus: Path) -> None:
