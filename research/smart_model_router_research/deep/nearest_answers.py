@@ -17,7 +17,7 @@ from smart_model_router_research.deep.found_answers import FoundAnswer, ReadDocu
 from smart_model_router_research.deep.matching import stem_of
 from smart_model_router_research.deep.naming import bare
 from smart_model_router_research.deep.nearest_statements import LEAST_OF_BEST, MAX_ANSWER, RankedStatement, ranked
-from smart_model_router_research.deep.questions import QuestionPattern
+from smart_model_router_research.deep.questions import QuestionPattern, Wanted
 from smart_model_router_research.deep.sentence_answers import ASKS_NOW, PAST
 from smart_model_router_research.deep.statement_forms import label_of
 from smart_model_router_research.deep.values import NUMBER_WORDS
@@ -45,6 +45,8 @@ TELLING = 0.4
 SPOKEN_OF = 0.62
 """The worth from which a name stands in the statement or above it, and not only in the statement before."""
 WHOLE_SHARE = 0.8
+CUT = 250
+"""Characters of a quote from which it is the piece of a longer statement, if the claim goes beyond it."""
 MARGIN = 0.02
 """Statements whose scores are nearer than this are equally good: where their values differ, none answers."""
 WHOLE_MARGIN = 0.03
@@ -217,14 +219,13 @@ def is_weak(claim: ResearchClaim, pattern: QuestionPattern) -> bool:
 
     Its value is its whole sentence, or one thing for several, or none of the kind that is counted.
     """
-    if not claim.evidence:
+    if not claim.evidence or pattern.wanted is Wanted.VERSION:
         return False
     quote = fold(claim.evidence[0].quote)
     if claim.value.count("(") != claim.value.count(")"):
         return True
-    if len(claim.value) >= WHOLE_SHARE * len(quote) or (
-        len(claim.text) > len(quote) + 20 and label_of(quote) is None and not quote.startswith("|")
-    ):
+    is_cut = len(quote) > CUT and len(claim.text) > len(quote) and label_of(quote) is None and not quote.startswith("|")
+    if len(claim.value) >= WHOLE_SHARE * len(quote) or is_cut:
         return True
     asked = asked_value(pattern.text)
     if asked.kind is AskedKind.COUNT and not re.search(rf"\d|\b(?:{'|'.join(NUMBER_WORDS)})\b", claim.value.lower()):

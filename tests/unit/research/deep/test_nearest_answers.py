@@ -1,0 +1,46 @@
+"""Claims read by rule stand, or are looked for again by nearness where they say less than a question asks for."""
+
+from __future__ import annotations
+
+import pytest
+
+from smart_model_router_research.deep.claims import QuotedEvidence, ResearchClaim
+from smart_model_router_research.deep.nearest_answers import is_weak
+from smart_model_router_research.deep.questions import read_question
+
+
+def claim(text: str, quote: str, value: str, entity: str = "") -> ResearchClaim:
+    """Return a claim by one quote."""
+    evidence = QuotedEvidence(doc_id="d", quote=quote, span=(0, len(quote)))
+    return ResearchClaim(id="c1", text=text, entity=entity, value=value, evidence=(evidence,))
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "quote", "value"),
+    [
+        ("In which version was copy added?", "shutil > copy: New in version 3.2.", "New in version 3.2.", "3.2"),
+        (
+            "How long is a session kept?",
+            "Sessions > Kept: It is kept for 14 days.",
+            "It is kept for 14 days.",
+            "14 days",
+        ),
+    ],
+)
+def test_headings_before_a_sentence_do_not_make_it_weak(question: str, text: str, quote: str, value: str) -> None:
+    """A claim that is longer than its quote by its headings alone says all that its quote says."""
+    assert not is_weak(claim(text, quote, value), read_question(question))
+
+
+@pytest.mark.parametrize(
+    ("question", "quote", "value", "entity"),
+    [
+        ("How many parts are there?", "It has several parts, see Section A.", "several parts", ""),
+        ("What does the server do?", "The server forwards requests.", "The server forwards requests.", ""),
+        ("Which options are required?", "This sets the name.", "name", "name"),
+        ("Which port is used by default?", "It may have a port (default: 8000).", "8000)", ""),
+    ],
+)
+def test_a_claim_without_a_value_of_its_own_is_weak(question: str, quote: str, value: str, entity: str) -> None:
+    """No number for a count, the whole sentence, one thing for several, or a piece that is cut within parentheses."""
+    assert is_weak(claim(quote, quote, value, entity), read_question(question))
