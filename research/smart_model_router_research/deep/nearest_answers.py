@@ -14,7 +14,7 @@ from smart_model_router_research.deep.asked_words import AskedWord, words_of
 from smart_model_router_research.deep.claims import ResearchClaim
 from smart_model_router_research.deep.folding import fold
 from smart_model_router_research.deep.found_answers import FoundAnswer, ReadDocument
-from smart_model_router_research.deep.matching import stem_of
+from smart_model_router_research.deep.matching import stem_of, stems_of
 from smart_model_router_research.deep.naming import bare
 from smart_model_router_research.deep.nearest_statements import LEAST_OF_BEST, MAX_ANSWER, RankedStatement, ranked
 from smart_model_router_research.deep.questions import QuestionPattern, Wanted
@@ -201,15 +201,16 @@ def _shares(one: RankedStatement, other: RankedStatement) -> bool:
 
 def _found(one: RankedStatement, words: Sequence[AskedWord]) -> FoundAnswer:
     statement, value = one.statement, " ".join(one.values[0].split())
+    measured = stems_of(value)  # "how many days" asks for the unit of the value
+    entity = " ".join(word.text for word in words if word.is_needed)
     return FoundAnswer(
         document=one.document,
         statement=statement,
         value=value,
         item=value,
         score=one.score,
-        entity=" ".join(word.text for word in words if word.is_needed)
-        or bare((*statement.scope[-1:], *one.document.names, "")[0]),
-        attribute=" ".join(word.stem for word in words),
+        entity=entity or bare((*statement.scope[-1:], *one.document.names, "")[0]),
+        attribute=" ".join(word.text for word in words if word.stem not in measured | stems_of(entity)),
         names_term=True,
     )
 
