@@ -90,18 +90,16 @@ class CorpusSearch:
 
     async def read(self, paths: Sequence[str]) -> list[ReadDocument]:
         """Return the documents of these paths, without those that are gone."""
-        unread = [path for path in paths if path not in self._kept]
-        if unread:
-            for path, document in zip(unread, await asyncio.to_thread(self._fetch, unread), strict=True):
-                if document is not None:
-                    self._kept[path] = document
-        found = [self._kept[path] for path in paths if path in self._kept]
-        for path in paths:
-            if path in self._kept:
-                self._kept.move_to_end(path)
+        found = {path: self._kept[path] for path in paths if path in self._kept}  # the rest is awaited meanwhile
+        if unread := [path for path in paths if path not in found]:
+            read = await asyncio.to_thread(self._fetch, unread)
+            found |= {path: document for path, document in zip(unread, read, strict=True) if document is not None}
+        for path, document in found.items():
+            self._kept[path] = document
+            self._kept.move_to_end(path)
         while len(self._kept) > MOST_KEPT:
             self._kept.popitem(last=False)
-        return found
+        return [found[path] for path in paths if path in found]
 
     async def topics(self) -> frozenset[str]:
         """Return the names, in lower case, that most documents mention and none is about; a sample is read once."""

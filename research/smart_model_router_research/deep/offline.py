@@ -119,9 +119,10 @@ class OfflineSession:
         pattern = read_question(question.text)
         found = await self.answer(pattern)
         if pattern.wanted is not Wanted.NUMBER and any(claim.attribute.casefold() in SYMMETRIC for claim in found):
-            pairs = {claim.text: claim for claim in reversed(await self.confirm(pattern))}
+            confirmed = await self.confirm(pattern)
+            pairs = {claim.text: claim for claim in reversed(confirmed)}
             self.claims = [claim for claim in self.claims if claim not in found or claim.text not in pairs]
-            return [pairs.get(claim.text, claim) for claim in found]
+            return list(dict.fromkeys([*(pairs.get(claim.text, claim) for claim in found), *confirmed]))
         return found
 
     async def answer(self, pattern: QuestionPattern) -> list[ResearchClaim]:

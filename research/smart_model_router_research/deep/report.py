@@ -75,7 +75,10 @@ def report_of(graph: ClaimGraph) -> ResearchReport:
         premises = {premise for claim in claims for premise in claim.premises}
         claims.sort(key=lambda claim: (claim.id in premises, claim.kind is not ClaimKind.INFERENCE))
         first = next((claim for claim in claims if covers(claim, graph.documents, known)), claims[0])
-        rest = tuple(sentence_of(claim) for claim in claims if claim is not first)
+        used = [known[each] for claim in claims for each in claim.premises if each in known]
+        others = [claim for claim in claims if claim is not first]
+        others += [claim for claim in used if claim.status is ClaimStatus.SUPPORTED and claim not in claims]
+        rest = tuple(dict.fromkeys(sentence_of(claim) for claim in others if claim.text != first.text))
         answers.append(sentence_of(first))
         if rest:
             findings.append(ReportSection(part=ReportPart.FINDINGS, question_id=question.id, sentences=rest))

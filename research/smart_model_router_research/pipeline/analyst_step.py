@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from smart_model_router_research.deep.analysts import SWE_KINDS, ClaimDrafter
@@ -38,18 +38,27 @@ async def analyse_documents(step: StepInput, tools: StepTools) -> Mapping[str, A
     session = OfflineSession(searches, drafter, extra_of(given["search_plan"]))
     not_found: list[str] = []
     findings: list[str] = []
+    answering: set[str] = set()
     for question in mine:
         found = await session.ask(question)
         findings += [claim.text for claim in found]
+        answering |= {claim.id for claim in found}
         if not found:  # what was claimed on the way to an answer that is not there is no answer
             session.claims = [claim for claim in session.claims if claim.question_id != question.id]
             not_found.append(question.id)
     return {
-        "claims": await tools.values.put(DraftClaims(claims=tuple(session.claims))),
+        "claims": await tools.values.put(
+            DraftClaims(claims=tuple(_asked(claim, answering) for claim in session.claims))
+        ),
         "claim_count": len(session.claims),
         "key_findings": findings[:MAX_FINDINGS],
         "not_found": not_found,
     }
+
+
+def _asked(claim: ResearchClaim, answering: set[str]) -> ResearchClaim:
+    """Return the claim as one of no question where it answers none: a premise, or what was found on the way."""
+    return claim if claim.id in answering else replace(claim, question_id="")
 
 
 def _is_of(question: SubQuestion, lens: str) -> bool:

@@ -174,7 +174,11 @@ class DeepResearch:
         )
 
     async def accept(self, run_id: str, person: str) -> ResearchResult:
-        """Note that a person accepts a withheld report, which is rendered then. Raises RunNotFound, ArtefactError."""
+        """Note that a person accepts a withheld report, which is rendered then. The first acceptance counts.
+
+        Raises RunNotFound, ArtefactError.
+        """
+        await self._store.load(run_id)
         folder = self._folder_of(run_id)
         await asyncio.to_thread(_accepted, folder, person)
         return await self.result(run_id)
@@ -310,10 +314,16 @@ def _report_in(folder: Path | None) -> str:
 def _accepted(folder: Path, person: str) -> None:
     """Write the artefacts again, with the person who accepted them."""
     run = run_of(read_folder(folder))
+    if run.is_shown:
+        return
     accepted = replace(run, facts=replace(run.facts, accepted_by=person))
     with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as beside:
         written = Path(beside) / "accepted"
         write_artefacts(accepted, written)
         old = folder.rename(Path(beside) / "before")
-        written.rename(folder)
+        try:
+            written.rename(folder)
+        except OSError:
+            old.rename(folder)
+            raise
         shutil.rmtree(old)

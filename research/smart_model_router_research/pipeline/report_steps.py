@@ -68,6 +68,7 @@ async def package(step: StepInput, tools: StepTools) -> Mapping[str, Any]:
         config_hash=hashlib.sha256(canonical(run.as_inputs())).hexdigest(),
         usage={"searches": float(given["searches"] or 0), "documents": float(given["documents"] or 0)},
         stop_reason=given["stop_reason"],
+        accepted_by="the setting `deliver: always`" if run.deliver == "always" else "",
     )
     found = ResearchRun(
         facts=facts,

@@ -11,10 +11,9 @@ from smart_model_router_research.deep.claims import (
     ClaimKind,
     ClaimStatus,
     QuotedEvidence,
-    Relation,
     ResearchClaim,
 )
-from smart_model_router_research.deep.comparing import compare_claims, matter_of
+from smart_model_router_research.deep.comparing import matter_of, value_of
 from smart_model_router_research.deep.examining import ClaimExaminer, examine_claims
 from smart_model_router_research.deep.folding import fold
 from smart_model_router_research.deep.found_answers import ReadDocument
@@ -101,15 +100,25 @@ def _merge_at(
 ) -> bool:
     """Make one claim of that at this place and another, where they agree; what an inference rests on keeps its id."""
     one = kept[at]
-    if compare_claims(one, claim).relation is not Relation.AGREES or {one.id, claim.id} <= needed:
+    if not _is_same(one, claim) or {one.id, claim.id} <= needed:
         return False
     stays, goes = (claim, one) if claim.id in needed else (one, claim)
     mine = {evidence.doc_id for evidence in stays.evidence}
     more = [evidence for evidence in goes.evidence if evidence.doc_id not in mine]
     if any(examiner.support(stays.text, evidence).status is not SupportStatus.SUPPORTED for evidence in more):
         return False
-    kept[at] = replace(stays, evidence=(*stays.evidence, *more), as_of=max(stays.as_of, goes.as_of))
+    kept[at] = replace(stays, evidence=(*stays.evidence, *more))
     return True
+
+
+def _is_same(one: ResearchClaim, other: ResearchClaim) -> bool:
+    """Return whether two claims of one matter have one value, of one day and one tier: about the same is not enough."""
+    if (one.as_of, one.tier) != (other.as_of, other.tier):
+        return False
+    mine, its = value_of(one), value_of(other)
+    if mine.total is None or its.total is None:
+        return mine.total is its.total and mine.name == its.name
+    return (mine.total.value, mine.total.step, mine.total.unit) == (its.total.value, its.total.step, its.total.unit)
 
 
 def _with_second_source(

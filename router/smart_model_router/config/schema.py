@@ -100,4 +100,7 @@ def _either(*schemas: dict[str, Any]) -> dict[str, Any]:
 
 
 def _default(field: Field[Any]) -> dict[str, Any]:
-    return {} if field.default in (MISSING, None, "", ()) else {"default": field.default}
+    default: Any = field.default
+    if default in (MISSING, None, "", ()):
+        return {}
+    return {"default": list(default) if isinstance(default, tuple) else default}
