@@ -246,3 +246,24 @@ def test_what_nothing_bears_out_is_verified_again(tmp_path: Path, engine: str, m
     assert found.answers == ("Capital of Arland: Arville",)
     assert "others" not in found.report
     assert verify(tmp_path / "run").is_sound
+
+
+def test_a_premise_answers_nothing_when_its_inference_falls(tmp_path: Path, engine: str) -> None:
+    """The second step is disputed: the first one, which is supported, is no answer to the question."""
+    other = page("census.md", "# Borland\n\nPopulation: 2,600,000\n")
+    search = ListedSearch([*(page(path, text) for path, text in PAGES.items()), other])
+    found, _ = run(tmp_path, engine, "What is the population of the country whose capital is Bortown?", search)
+
+    assert not any("Capital" in answer for answer in found.answers)
+
+
+def test_a_rounded_value_hides_no_contradiction(tmp_path: Path, engine: str) -> None:
+    """84 million agrees with both of two figures that contradict each other: they still do."""
+    pages = [
+        page(f"{name}.md", f"# Arland\n\nPopulation: {value}\n")
+        for name, value in (("a", "84 million"), ("b", "84,012,284"), ("c", "83,600,000"))
+    ]
+    found, _ = run(tmp_path, engine, "What is the population of Arland?", ListedSearch(pages))
+
+    assert "## Contradictions" in found.report
+    assert found.delivery != "full"
