@@ -63,7 +63,7 @@ def claims_stay_apart(patch: pytest.MonkeyPatch) -> None:
 
 
 def half_an_answer(patch: pytest.MonkeyPatch) -> None:
-    """Claims on the way to an answer that is not there stay."""
+    """Claims on the way to an answer that is not there stay, and answer."""
 
     class Hoarding(analyst_step.OfflineSession):  # type: ignore[name-defined,misc]
         def __setattr__(self, name: str, value: Any) -> None:
@@ -72,6 +72,7 @@ def half_an_answer(patch: pytest.MonkeyPatch) -> None:
             super().__setattr__(name, value)
 
     patch.setattr(analyst_step, "OfflineSession", Hoarding)
+    patch.setattr(analyst_step, "_asked", lambda claim, answering: claim)
 
 
 def the_reserve_is_spent(patch: pytest.MonkeyPatch) -> None:

@@ -62,11 +62,12 @@ def words_of(question: str, documents: Sequence[ReadDocument]) -> list[AskedWord
         rarity = math.log(total / (often + 0.5)) / math.log(total)
         is_known = often or any(True for document in documents for _ in document.by_stem.forms_of(stem))
         weight = max(0.1, rarity if is_known else min(rarity, UNKNOWN)) * (SLIGHT_WEIGHT if lower in SLIGHT else 1.0)
-        is_name = lower in names and rarity > WELL_KNOWN
-        is_subject_needed = rarity > (EVERYWHERE if word.islower() else WELL_KNOWN)
+        well_known = WELL_KNOWN if total >= MANY_STATEMENTS else -1.0
+        is_name = lower in names and rarity > well_known
+        is_subject_needed = rarity > (EVERYWHERE if word.islower() else well_known)
         is_needed = (
             is_name
-            or (lower in parts and rarity > WELL_KNOWN)
+            or (lower in parts and rarity > well_known)
             or lower == deed
             or (lower == subject and is_subject_needed)
         )
@@ -124,3 +125,7 @@ def _subject(question: str) -> str:
 def compounds_of(question: str) -> list[str]:
     """Return the names that are made of several words without a space: shared_buffers, DNS-over-HTTPS."""
     return [name for name in _COMPOUND.findall(question) if _IS_NAME.search(name)]
+
+
+MANY_STATEMENTS = 300
+"""Statements below which no name counts as well known: of two towns in five notes each is named often."""

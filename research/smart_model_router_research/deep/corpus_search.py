@@ -7,6 +7,7 @@ find, and what answers a question is for the reader of the documents to say.
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
@@ -28,6 +29,7 @@ from smart_model_router_scoring.retrieval.orchestrator import GRAPH, GRAPH_WEIGH
 
 HITS = 16
 SAMPLED = 24
+FEW_DOCUMENTS = 12
 MOST_SHARE = 0.75
 """A name that this share of the sampled documents has is one that all are about."""
 _NAME = re.compile(r"\b[A-Z][\w.+#-]*\w")
@@ -102,14 +104,17 @@ class CorpusSearch:
         return [found[path] for path in paths if path in found]
 
     async def topics(self) -> frozenset[str]:
-        """Return the names, in lower case, that most documents mention and none is about; a sample is read once."""
+        """Return the names, in lower case, that most documents mention and none is about; a sample is read once.
+
+        A corpus of few documents has none: each thing is named in most of them.
+        """
         if self._topics is None:
             paths = sorted(await asyncio.to_thread(self.index.paths))
             sample = await self.read(paths[:: max(1, len(paths) // SAMPLED)][:SAMPLED])
             counted: Counter[str] = Counter()
             for document in sample:
                 counted.update({name.casefold() for name in _NAME.findall(document.stored.text)})
-            least = max(MOST_SHARE * len(sample), min(len(sample), 3))
+            least = MOST_SHARE * len(sample) if len(paths) >= FEW_DOCUMENTS else math.inf
             own = {bare(path.rpartition("/")[2].split(".")[0]).casefold() for path in paths}
             own |= {name.casefold() for document in sample for name in document.names}
             self._topics = frozenset(name for name, count in counted.items() if count >= least and name not in own)

@@ -21,7 +21,7 @@ from smart_model_router_research.deep.questions import QuestionPattern, Wanted
 from smart_model_router_research.deep.sentence_answers import ASKS_NOW, PAST
 from smart_model_router_research.deep.statement_forms import label_of
 from smart_model_router_research.deep.values import NUMBER_WORDS
-from smart_model_router_research.deep.vouching import POINTS, is_subject
+from smart_model_router_research.deep.vouching import is_subject, points_back
 
 LEAST: Mapping[AskedKind, float] = {
     **dict.fromkeys(AskedKind, 0.6),
@@ -113,9 +113,7 @@ def _is_spoken_of(word: AskedWord, one: RankedStatement) -> bool:
     if one.worths[word.stem] >= SPOKEN_OF or one.document.by_stem.names_worth(word.stem):
         return True
     statement, before = one.statement, one.document.statements[one.at - 1].text if one.at else ""
-    return (
-        one.worths[word.stem] >= VOUCHED and POINTS.match(statement.text) is not None and is_subject(word.text, before)
-    )
+    return one.worths[word.stem] >= VOUCHED and points_back(statement.text) and is_subject(word.text, before)
 
 
 def _is_called(names: Sequence[AskedWord], one: RankedStatement) -> bool:

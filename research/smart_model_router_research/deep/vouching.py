@@ -100,7 +100,7 @@ def _vouches(entity: str, statement: Statement, document: ReadDocument, topics: 
         return 0.7, True
     if statement.lead_in and is_named_in(entity, statement.lead_in):
         return 0.7, True
-    if statement.before and POINTS.match(statement.text) and is_subject(entity, statement.before):
+    if statement.before and points_back(statement.text) and is_subject(entity, statement.before):
         return 0.6, True
     return (0.5, True) if entity.casefold() in topics else (0.0, False)
 
@@ -116,6 +116,18 @@ def split_entity(entity: str) -> list[str]:
 
 
 POINTS = re.compile(r"(?:it|its|they|their|he|his|she|her|this|these|the)\b", re.IGNORECASE)
+_PRONOUN = re.compile(r"(?:it|its|they|their|he|his|she|her)\b", re.IGNORECASE)
+_NAME_INSIDE = re.compile(r"(?<=\s)[A-Z]\w")
+
+
+def points_back(sentence: str) -> bool:
+    """Return whether a sentence speaks of what the sentence before it is about.
+
+    It begins with a pronoun, or with "the" or "this" and names nothing itself: "The battery of the Kite" is the Kite's.
+    """
+    if _PRONOUN.match(sentence):
+        return True
+    return POINTS.match(sentence) is not None and _NAME_INSIDE.search(sentence) is None
 
 
 def asked_stems(pattern: QuestionPattern) -> frozenset[str]:

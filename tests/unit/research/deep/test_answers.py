@@ -12,6 +12,7 @@ from smart_model_router_research.deep.claims import Relation
 from smart_model_router_research.deep.corpus_file import parse_corpus
 from smart_model_router_research.deep.corpus_search import CorpusSearch
 from smart_model_router_research.deep.questions import Wanted, read_question
+from smart_model_router_research.deep.vouching import points_back
 from tests.fixtures.research.judging import READ, corpus
 
 PAGES = {
@@ -231,3 +232,10 @@ def test_kinds_and_names_of_questions(question: str, wanted: Wanted, entities: t
 def test_whatever_a_topic_is_it_is_asked_or_refused(small: CorpusSearch, topic: str) -> None:
     """Long, odd and broken topics are read as far as they go, and nothing is found for them."""
     assert ask(topic, small).values == ()
+
+
+def test_the_sentence_before_names_only_what_a_pronoun_points_to() -> None:
+    """A sentence that begins with "the" and names something else is not about the subject of the sentence before."""
+    assert points_back("It lasts 12 hours.")
+    assert points_back("The battery lasts 12 hours.")
+    assert not points_back("The battery of the Kite lasts 9 hours.")
