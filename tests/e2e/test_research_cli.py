@@ -157,7 +157,7 @@ def test_without_a_source_nothing_begins(smr: Smr) -> None:
 
 
 def test_what_cannot_be_used_is_told_in_a_line_each(smr: Smr) -> None:
-    """What was skipped of a folder and why, paths that are not there, a wrong evaluation with its places."""
+    """Skipped files with the reason, paths that are not there, a wrong evaluation with its places."""
     written(smr.folder / "empty", {"table.xlsx": "x"})
     written(smr.folder, {"evaluation.yaml": "evaluation:\n  deep_research:\n    min_ci: 3\n    patiense: 1\n"})
     words = ("research", "run", TOPIC, "--corpus", "empty", "--corpus", "nowhere")
@@ -171,7 +171,7 @@ def test_what_cannot_be_used_is_told_in_a_line_each(smr: Smr) -> None:
 
 
 def test_a_configuration_names_the_corpora_and_an_evaluation_of_its_own_the_gates(smr: Smr) -> None:
-    """What could not be read is told; the plan says which gates these documents cannot pass."""
+    """Unreadable files are told; the plan says which gates these documents cannot pass."""
     folder = written(smr.folder / "docs", PAGES)
     (folder / "broken.pdf").write_bytes(b"%PDF-1.4 nothing")
     model = {"tiers": [{"targets": ["a/big"]}], "last_resort": []}

@@ -34,7 +34,7 @@ async def analyse_documents(step: StepInput, tools: StepTools) -> Mapping[str, A
     record = await record_of(tools, given["record"])
     documents = await tools.values.get_documents(record.documents)
     searches = [RecordedSearch(at, record, documents) for at in range(len(record.topics))]
-    drafter = ClaimDrafter(f"r{given['round']}{given['name']}")
+    drafter = ClaimDrafter(f"r{given['round']}.{given['name']}.")
     session = OfflineSession(searches, drafter, extra_of(given["search_plan"]))
     not_found: list[str] = []
     findings: list[str] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
@@ -159,7 +160,12 @@ def _is_right(question: KnownQuestion, result: ResearchResult, run: ResearchRun)
         return not result.answers and not run.graph.unresolved
     first = result.answers[0].casefold() if result.answers else ""
     current, _, _ = first.partition(question.old.casefold()) if question.old else (first, "", "")
-    return any(answer.casefold() in current for answer in question.answers)
+    return any(_stands_in(answer.casefold(), current) for answer in question.answers)
+
+
+def _stands_in(answer: str, text: str) -> bool:
+    """Return whether an answer stands in a text as whole words and numbers: 3.1 is not in 3.10."""
+    return re.search(rf"(?<![\w.,]){re.escape(answer)}(?!\w|[.,]\d)", text) is not None
 
 
 def _pairs(run: ResearchRun) -> Iterator[tuple[bool, bool]]:

@@ -44,6 +44,7 @@ class StoredValues:
         if (kind, name) not in self._values:
             content = await self._store.get_document(name)
             self._keep(self._values, (kind, name), decode(kind, read_canonical(content, name), name))
+        self._values.move_to_end((kind, name))
         return cast("V", self._values[kind, name])
 
     async def put_documents(self, documents: Iterable[StoredDocument]) -> str:
@@ -62,6 +63,7 @@ class StoredValues:
                 content = await self._store.get_document(row.sha256)
                 document = row.with_text(content.decode("utf-8", "surrogatepass"))
                 self._keep(self._read, row, ReadDocument(document, document.path))
+            self._read.move_to_end(row)
             found[row.id] = self._read[row]
         return found
 

@@ -23,7 +23,7 @@ from smart_model_router_research.pipeline.planning_steps import graph_of, open_a
 from smart_model_router_research.pipeline.tools import StepTools
 from smart_model_router_research.workflow import StepInput
 
-MAX_SECONDS = 6
+MOST_TRIED = 6
 """Documents in which a second source of a claim is looked for; a thorough verification looks in all."""
 MAX_QUOTES = 3
 """Statements of one document that are tried."""
@@ -144,6 +144,6 @@ def _with_second_source(
             evidence = QuotedEvidence(doc_id=key, quote=statement[:MAX_QUOTE], span=(0, 0), method="edited")
             if examiner.support(claim.text, evidence).status is SupportStatus.SUPPORTED:
                 return replace(claim, evidence=(*claim.evidence, evidence))
-        if tried >= MAX_SECONDS and not thorough:
+        if tried >= MOST_TRIED and not thorough:
             break
     return claim

@@ -105,7 +105,7 @@ def test_mistakes_in_a_file_of_its_own_have_line_and_column(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("text", ["min_ci: 0.5\n", "deep_research: {}\n", "- 1\n"])
 def test_a_file_of_another_tree_is_refused(tmp_path: Path, text: str) -> None:
-    """What stands beside `evaluation:` would otherwise be without effect."""
+    """A key beside `evaluation:` would have no effect: it is refused."""
     file = tmp_path / "evaluation.yaml"
     file.write_text(text)
     with pytest.raises(ConfigurationError, match=r"evaluation\.yaml"):

@@ -1,4 +1,4 @@
-"""The section `search`, and the windows of `evaluation`: founding names, and no key that nobody reads."""
+"""The section `search`, and the windows of `evaluation`: founding names, and no key without an effect."""
 
 from __future__ import annotations
 

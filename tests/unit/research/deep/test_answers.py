@@ -158,7 +158,7 @@ def test_both_values_of_a_contradiction_are_claimed(small: CorpusSearch) -> None
 
 
 def test_things_that_differ_in_their_number_are_not_one(tmp_path: Path) -> None:
-    """What is said of Town 1 and of Town 2 is no contradiction."""
+    """Sentences about Town 1 and Town 2 do not contradict each other."""
     for number in (1, 2):
         (tmp_path / f"{number}.md").write_text(f"# Town {number}\n\nThe population of Town {number} is {number}700.\n")
     search = asyncio.run(corpus(tmp_path))

@@ -117,7 +117,7 @@ def test_a_question_that_is_not_understood_is_not_found(corpus: Path, topic: str
 
 @pytest.mark.parametrize("limits", [{"min_ci": 1.0}, {"min_recent_sources": 1_000}, {"allow": ("a.example",)}])
 def test_a_gate_that_cannot_be_passed_is_named(corpus: Path, limits: dict[str, Any]) -> None:
-    """What was found is delivered, one level lower, with the reason."""
+    """The findings are delivered, one level lower, with the reason."""
     found = run(corpus, ASKED, **limits)
 
     assert (found.delivery, found.answers) == ("moderate", RIGHT)

@@ -150,7 +150,7 @@ def test_half_of_an_answer_is_none(tmp_path: Path, engine: str, topic: str) -> N
 def test_a_budget_that_is_used_up_leaves_a_partial_report(
     tmp_path: Path, engine: str, limit: str, problem: str
 ) -> None:
-    """What was found by then is delivered, and the report says what was not done."""
+    """The findings so far are delivered, and the report says which work was not done."""
     topic = "What is the capital of Arland? What is the capital of Borland? What is the capital of Corland?"
     found, _ = run(tmp_path, engine, topic, budget=replace(ResearchBudget(reserve=0.0), **{limit: 1}))
 
