@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
@@ -90,15 +91,38 @@ def due_at(events: Iterable[Event], owner: str) -> float | None:
     return moves[-1].open_until if moves else None
 
 
-def probe_spans(events: Iterable[Event]) -> dict[str, list[tuple[float, float]]]:
-    """The times during which each probe was in flight, by provider: to its end, or a stream to its first content."""
+def probe_spans(events: Sequence[Event]) -> dict[str, list[tuple[float, float]]]:
+    """The times in which a breaker's probes were in flight, by provider: to the end, or a stream to its first content.
+
+    A call on probation while every breaker is CLOSED is none: of those there may be several where nothing else is free.
+    """
+    tripped = _tripped(events)
     spans: dict[str, list[tuple[float, float]]] = {}
     for event in events:
-        if isinstance(event, AttemptFinished) and event.probe:
+        if not (isinstance(event, AttemptFinished) and event.probe):
+            continue
+        spells = [*tripped.get(event.target, ()), *tripped.get(event.provider, ())]
+        if any(began <= event.admitted_at < ended for began, ended in spells):
             verdict = event.ttft_seconds if event.stream else None
             ends_at = event.at if verdict is None else event.admitted_at + verdict
             spans.setdefault(event.provider, []).append((event.admitted_at, ends_at))
     return spans
+
+
+def _tripped(events: Iterable[Event]) -> dict[str, list[tuple[float, float]]]:
+    """The times in which a breaker was not CLOSED, by the target or provider it belongs to."""
+    spells: dict[str, list[tuple[float, float]]] = {}
+    since: dict[tuple[str, str], float] = {}
+    for event in events:
+        if not isinstance(event, BreakerChanged):
+            continue
+        began = since.setdefault((event.owner, event.kind), event.at)
+        if event.to_state == "closed":
+            del since[event.owner, event.kind]
+            spells.setdefault(event.owner, []).append((began, event.at))
+    for (owner, _), began in since.items():
+        spells.setdefault(owner, []).append((began, math.inf))
+    return spells
 
 
 def half_open_spans(
