@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 
 from smart_model_router.cli.demo_fleet import most_at_once, probe_spans
@@ -26,7 +28,7 @@ def ended(admitted_at: float, at: float, *, ttft: float | None = None, probe: bo
 def moved(at: float, to_state: str, owner: str = "a/big") -> BreakerChanged:
     """A breaker that changed its state."""
     came_from = "open" if to_state == "closed" else "closed"
-    kind = "whole" if "/" in owner else "transport"
+    kind: Literal["whole", "transport"] = "whole" if "/" in owner else "transport"
     return BreakerChanged(at=at, owner=owner, kind=kind, from_state=came_from, to_state=to_state, reason="test")
 
 
