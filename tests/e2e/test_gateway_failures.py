@@ -101,7 +101,7 @@ def test_the_clients_own_deadline_is_answered_before_it_hangs_up(upstream: Fault
     upstream.set([Fault.hang()])
     with chatty(gateway(upstream), timeout=1.0) as client, pytest.raises(openai.InternalServerError) as told:
         client.chat.completions.create(model="smart", messages=MESSAGES)
-    assert (told.value.status_code, told.value.code) == (504, "deadline_exceeded")
+    assert (told.value.status_code, told.value.code) == (504, "deadline_exceeded"), told.value.message
 
 
 def test_x_router_timeout_is_the_routers(upstream: FaultServer, gateway: Start) -> None:
