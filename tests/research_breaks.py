@@ -16,7 +16,6 @@ from smart_model_router_research.pipeline import (
     audit_steps,
     recorded_search,
     retrieval_step,
-    statechart,
     verification_step,
 )
 from smart_model_router_research.pipeline.recorded_search import SearchLedger
@@ -101,13 +100,6 @@ def anything_is_cited(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(recorded_search, "SourceTier", SimpleNamespace(C=None))
 
 
-def any_move(patch: pytest.MonkeyPatch) -> None:
-    """A run may move from any state to any other."""
-    patch.setattr(
-        statechart, "_FORWARD", {state: tuple(statechart.ResearchState) for state in statechart.ResearchState}
-    )
-
-
-def a_round_is_not_traced(patch: pytest.MonkeyPatch) -> None:
-    """The trace leaves out the first round."""
-    patch.setattr(statechart, "EXECUTIONS", statechart.EXECUTIONS[1:])
+def anything_was_looked_for(patch: pytest.MonkeyPatch) -> None:
+    """A question that no analyst read for counts as looked for."""
+    patch.setattr(audit_steps, "read_by", lambda retrieved, analysts, is_verified: tuple(retrieved))

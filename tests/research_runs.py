@@ -32,6 +32,7 @@ from smart_model_router_research.deep import (
     report_of,
     write_artefacts,
 )
+from smart_model_router_research.deep.lookups import Extent, QuestionLookup
 from smart_model_router_research.deep.sources import sha256_of
 
 EXAMPLE = Path(__file__).parent / "fixtures" / "research" / "example_run"
@@ -186,6 +187,7 @@ def run_of_claims(
                 steps=("retrieval_react", "cove_verify"),
                 new_documents=len(documents) if number == 1 else 0,
                 changed_claims=len(graph.claims) if number == 1 else 1,
+                lookups=tuple(QuestionLookup(question_id=each.id, extent=Extent.WHOLE) for each in questions),
             )
         )
     run = ResearchRun(

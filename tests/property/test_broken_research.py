@@ -16,7 +16,6 @@ from tests.drawn_research_worlds import DrawnWorld, drawn_worlds, outcome_of
 from tests.property import test_research_runs as properties
 from tests.unit.research.pipeline import test_limits_of_runs as limits
 from tests.unit.research.pipeline import test_runs as runs
-from tests.unit.research.pipeline import test_statechart as statechart
 
 Noticing = Callable[[Path], None]
 
@@ -72,8 +71,12 @@ NOTICED: list[tuple[breaks.Break, Noticing]] = [
     ),
     (breaks.time_is_endless, on_kahn(limits.test_time_ends_searching_before_the_reserve)),
     (breaks.anything_is_cited, on_kahn(runs.test_a_blocked_page_is_not_read)),
-    (breaks.any_move, lambda _: statechart.test_no_walk_skips_or_repeats()),
-    (breaks.a_round_is_not_traced, lambda _: statechart.test_the_moves_of_rounds_are_a_path()),
+    (
+        breaks.anything_was_looked_for,
+        on_kahn(
+            runs.test_a_question_of_an_analyst_that_fails_is_not_looked_for, {"analysts": (runs.FEW,)}, "no_analyst"
+        ),
+    ),
 ]
 
 

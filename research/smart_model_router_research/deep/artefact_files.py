@@ -266,6 +266,7 @@ def _graph_file(run: ResearchRun) -> GraphFile:
             documents=documents.places(each.graph.documents[key] for key in sorted(each.graph.documents)),
             contradictions=contradictions.places(each.graph.contradictions),
             audit=audit,
+            lookups=each.lookups,
         )
         for number, (each, audit) in enumerate(zip(run.rounds, run.audits, strict=True), start=1)
     )
@@ -316,6 +317,7 @@ def _round(graph: GraphFile, found: GraphRound, place: str) -> ResearchRound:
         steps=found.steps,
         new_documents=found.new_documents,
         changed_claims=found.changed_claims,
+        lookups=found.lookups,
     )
 
 

@@ -14,6 +14,7 @@ from smart_model_router_research.deep.claims import (
     SourceTier,
     SubQuestion,
 )
+from smart_model_router_research.deep.lookups import QuestionLookup
 from smart_model_router_research.deep.quality import AuditConfig
 from smart_model_router_research.deep.records import object_schema, schema_of
 from smart_model_router_research.deep.report import ResearchReport
@@ -72,7 +73,7 @@ class EvidenceChunk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphRound:
-    """A round: positions, from 0, in the four lists of the graph, and its audit."""
+    """A round: positions, from 0, in the four lists of the graph, its audit, and how far it looked for questions."""
 
     round: int
     mode: str
@@ -84,6 +85,7 @@ class GraphRound:
     documents: tuple[int, ...]
     contradictions: tuple[int, ...]
     audit: Mapping[str, Any]
+    lookups: tuple[QuestionLookup, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

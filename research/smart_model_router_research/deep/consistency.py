@@ -34,6 +34,11 @@ def _faults(run: ResearchRun) -> Iterator[ArtefactFault]:
             yield ArtefactFault(f"document {key!r}", "K1: its text is not the one whose SHA-256 it has")
     for number, each in enumerate(run.rounds, start=1):
         yield from _graph_faults(each.graph, run.documents, f"round {number}")
+        known = {question.id for question in each.graph.questions}
+        for lookup in each.lookups:
+            if lookup.question_id not in known:
+                place = f"round {number}, lookup of {lookup.question_id!r}"
+                yield ArtefactFault(place, "it is no question of its round")
     for key, cited in run.graph.documents.items():
         if key in run.documents and cited.origin != run.documents[key].origin:
             yield ArtefactFault(f"document {key!r}", "the delivered round has another origin of it than is stored")

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from smart_model_router_research.deep.claims import ClaimStatus
+from smart_model_router_research.deep.lookups import HEADINGS, Openness, OpenQuestion, open_question
+from smart_model_router_research.deep.report import in_order, supported_for
 from smart_model_router_research.deep.research_run import ResearchRun
 from smart_model_router_research.deep.rounds import Delivery
 
@@ -21,7 +23,7 @@ def warning_of(run: ResearchRun) -> list[str]:
     if run.delivery is Delivery.FULL:
         return []
     if not run.graph.claims:
-        return [f"Not found in these sources.{_looked_at(run)}"]
+        return [nothing_found(run) + _looked_at(run)]
     if run.delivery is not Delivery.WITHHELD:
         return [_WARNINGS[run.delivery]]
     if run.facts.accepted_by:
@@ -29,6 +31,20 @@ def warning_of(run: ResearchRun) -> list[str]:
     if run.graph.unresolved:
         return ["The sources disagree, and nothing decides between them: see Contradictions."]
     return [_WARNINGS[run.delivery]]
+
+
+def open_questions(run: ResearchRun) -> list[OpenQuestion]:
+    """Return the questions of the delivered round without a supported claim, and how each stands."""
+    open_ones = [each for each in in_order(run.graph.questions) if not supported_for(each, run.graph)]
+    return [open_question(each, run.graph, run.lookups) for each in open_ones]
+
+
+def nothing_found(run: ResearchRun) -> str:
+    """Return in one sentence that nothing is found: nothing is there, not all was looked at, or nothing was."""
+    ways = {each.openness for each in open_questions(run)} or {Openness.NOT_FOUND}
+    way = next(iter(ways)) if len(ways) == 1 else Openness.IN_PART
+    why = "; ".join(dict.fromkeys(each.why for each in open_questions(run) if each.why))
+    return f"{HEADINGS[way]}{': ' if why else ''}{why}."
 
 
 def weakness_lines(run: ResearchRun) -> list[str]:

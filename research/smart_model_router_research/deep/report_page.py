@@ -6,15 +6,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from smart_model_router_research.deep.claims import ClaimKind, ClaimStatus, Relation, ResearchClaim
+from smart_model_router_research.deep.lookups import HEADINGS, Openness
 from smart_model_router_research.deep.metrics import is_single_source
 from smart_model_router_research.deep.page_notes import (
     confidence_line,
     confidence_lines,
     method_lines,
+    nothing_found,
+    open_questions,
     warning_of,
     weakness_lines,
 )
-from smart_model_router_research.deep.report import ReportPart, ReportSentence, SentenceMark, in_order, supported_for
+from smart_model_router_research.deep.report import ReportPart, ReportSentence, SentenceMark
 from smart_model_router_research.deep.research_run import ResearchRun
 from smart_model_router_research.deep.rounds import Delivery
 from smart_model_router_research.deep.sources import StoredDocument
@@ -119,7 +122,7 @@ def _sections(run: ResearchRun) -> Iterator[PageBlock]:
     questions = {question.id: question.text for question in run.graph.questions}
     if not run.report.sections:
         yield PageHeading(2, _HEADINGS[ReportPart.ANSWER])
-        yield PageLines(_lines(["Not found in these sources."]), is_list=False)
+        yield PageLines(_lines([nothing_found(run)]), is_list=False)
     in_findings = False
     faults = {(offender.section, offender.sentence) for offender in run.completeness.offenders}
     for number, section in enumerate(run.report.sections):
@@ -198,13 +201,13 @@ def _claim_line(claim_id: str, run: ResearchRun) -> Line:
 
 
 def _open_questions(run: ResearchRun) -> Iterator[PageBlock]:
-    """Yield the questions without a supported claim: those that sources answer differently, and those not found."""
-    open_ones = [question for question in in_order(run.graph.questions) if not supported_for(question, run.graph)]
-    disputed = {claim.question_id for claim in run.graph.claims if claim.status is ClaimStatus.CONTRADICTED}
-    for heading, is_disputed in (("Disputed, see the contradictions", True), ("Not found in these sources", False)):
-        if found := [question for question in open_ones if (question.id in disputed) is is_disputed]:
-            yield PageHeading(2, heading)
-            yield PageLines(tuple((PlainText(question.text),) for question in found))
+    """Yield the questions without a supported claim, under a heading for each way in which they are open."""
+    for openness in Openness:
+        if found := [each for each in open_questions(run) if each.openness is openness]:
+            yield PageHeading(2, HEADINGS[openness])
+            yield PageLines(
+                tuple((PlainText(each.text), *([Mark(each.why, strong=True)] if each.why else [])) for each in found)
+            )
 
 
 def _leads(run: ResearchRun) -> Iterator[PageBlock]:

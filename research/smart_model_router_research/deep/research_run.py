@@ -9,6 +9,7 @@ from typing import Any
 
 from smart_model_router_research.deep.citation_completeness import Completeness, completeness
 from smart_model_router_research.deep.claims import ClaimGraph, ClaimStatus, Contradiction, ResearchClaim
+from smart_model_router_research.deep.lookups import QuestionLookup, furthest
 from smart_model_router_research.deep.quality import AuditConfig, audits_of, best_of, quality_of
 from smart_model_router_research.deep.report import ResearchReport
 from smart_model_router_research.deep.rounds import Delivery, delivery_of
@@ -41,13 +42,17 @@ class ResearchFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResearchRound:
-    """A round: the graph as its audit saw it, its mode and steps, and the counts that the next round is decided by."""
+    """A round: the graph as its audit saw it, its mode and steps, and the counts that the next round is decided by.
+
+    `lookups` say how far it looked for each of its questions.
+    """
 
     graph: ClaimGraph
     mode: str = "full"
     steps: tuple[str, ...] = ()
     new_documents: int = 0
     changed_claims: int = 0
+    lookups: tuple[QuestionLookup, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,6 +106,11 @@ class ResearchRun:
         """The contradictions of all rounds, each as the latest round has it, in the order in which they were found."""
         found = {frozenset((each.one, each.other)): each for part in self.rounds for each in part.graph.contradictions}
         return tuple(found.values())
+
+    @cached_property
+    def lookups(self) -> Mapping[str, QuestionLookup]:
+        """The extent to which each question was looked for, by its id."""
+        return furthest(each.lookups for each in self.rounds)
 
     @cached_property
     def graph_claims(self) -> Mapping[str, ResearchClaim]:

@@ -15,8 +15,6 @@ from smart_model_router_research.pipeline.recorded_search import RecordedSearch
 from smart_model_router_research.pipeline.tools import StepTools
 from smart_model_router_research.workflow import StepInput
 
-MAX_FINDINGS = 12
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftClaims:
@@ -26,7 +24,7 @@ class DraftClaims:
 
 
 async def analyse_documents(step: StepInput, tools: StepTools) -> Mapping[str, Any]:
-    """Draft the claims that answer the questions of this analyst; a question without one is not found."""
+    """Draft the claims that answer the questions of this analyst, and say which questions it looked for."""
     given = step.inputs
     asked = given["open_questions"] or ()
     questions = [each for each in questions_of(given["questions"]) if each.id in asked]
@@ -36,23 +34,17 @@ async def analyse_documents(step: StepInput, tools: StepTools) -> Mapping[str, A
     searches = [RecordedSearch(at, record, documents) for at in range(len(record.topics))]
     drafter = ClaimDrafter(f"r{given['round']}.{given['name']}.")
     session = OfflineSession(searches, drafter, extra_of(given["search_plan"]))
-    not_found: list[str] = []
-    findings: list[str] = []
     answering: set[str] = set()
     for question in mine:
         found = await session.ask(question)
-        findings += [claim.text for claim in found]
         answering |= {claim.id for claim in found}
         if not found:  # what was claimed on the way to an answer that is not there is no answer
             session.claims = [claim for claim in session.claims if claim.question_id != question.id]
-            not_found.append(question.id)
     return {
         "claims": await tools.values.put(
             DraftClaims(claims=tuple(_asked(claim, answering) for claim in session.claims))
         ),
-        "claim_count": len(session.claims),
-        "key_findings": findings[:MAX_FINDINGS],
-        "not_found": not_found,
+        "looked_for": [question.id for question in mine],
     }
 
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from smart_model_router_research.deep.claims import ClaimGraph
+from smart_model_router_research.deep.lookups import Extent, Obstacle, QuestionLookup, read_by
 from smart_model_router_research.deep.quality import audits_of, best_of, quality_of
 from smart_model_router_research.deep.records import decode, encode
 from smart_model_router_research.deep.rounds import Mode, Next, RoundStep, delivery_of, next_round
 from smart_model_router_research.pipeline.planning_steps import questions_of
 from smart_model_router_research.pipeline.run_inputs import RunInputs, run_of
-from smart_model_router_research.pipeline.statechart import moves_of
 from smart_model_router_research.pipeline.tools import StepTools
 from smart_model_router_research.workflow import StepInput
 from smart_model_router_scoring.confidence import regression
@@ -20,7 +20,10 @@ from smart_model_router_scoring.confidence import regression
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditedRound:
-    """A round that was audited: the names of its graph and its documents, its mode and steps, and what it brought."""
+    """A round that was audited: the names of its graph and its documents, its mode and steps, and what it brought.
+
+    `lookups` say how far it looked for each of its questions.
+    """
 
     graph: str
     documents: str
@@ -28,6 +31,7 @@ class AuditedRound:
     steps: tuple[str, ...] = ()
     new_documents: int = 0
     changed_claims: int = 0
+    lookups: tuple[QuestionLookup, ...] = ()
 
 
 async def audit(step: StepInput, tools: StepTools) -> Mapping[str, Any]:
@@ -47,6 +51,7 @@ async def audit(step: StepInput, tools: StepTools) -> Mapping[str, Any]:
         steps=tuple(RoundStep) if given["steps"] is None else tuple(given["steps"]),
         new_documents=given["new_documents"] or 0,
         changed_claims=given["changed_claims"] or 0,
+        lookups=_lookups(given),
     )
     rounds = [*before, current]
     audits = await _audits(rounds, run, tools)
@@ -76,8 +81,18 @@ async def supervise(step: StepInput, tools: StepTools) -> Mapping[str, Any]:
         "deliver": delivery_of(best["ci_score"], gate_passed=best["gate_passed"]).value,
         "graph": rounds[best["round"] - 1].graph,
         "history": audited["history"],
-        "trace": [move.value for move in moves_of([each.mode for each in rounds], quality["confidence_level"])],
     }
+
+
+def _lookups(given: Mapping[str, Any]) -> tuple[QuestionLookup, ...]:
+    """Return how far this round looked for its questions; nothing for one that asks none."""
+    if given["lookups"] is None and given["history"] is None:
+        return tuple(
+            QuestionLookup(question_id=each.id, extent=Extent.NONE, obstacles=(Obstacle.RETRIEVAL,))
+            for each in questions_of(given["questions"] or ())
+        )
+    rows = [decode(QuestionLookup, row, f"lookups[{at}]") for at, row in enumerate(given["lookups"] or ())]
+    return read_by(rows, given["looked_for"], is_verified=given["graph"] is not None)
 
 
 def rounds_of(rows: Sequence[Any] | None) -> list[AuditedRound]:

@@ -18,6 +18,7 @@ from smart_model_router.flow.clock import SystemClock, WallClock
 from smart_model_router_research.deep.artefact_files import run_of
 from smart_model_router_research.deep.artefact_records import HTML, MARKDOWN
 from smart_model_router_research.deep.artefacts import write_artefacts
+from smart_model_router_research.deep.lookups import OpenQuestion
 from smart_model_router_research.deep.offline import DocumentSearch
 from smart_model_router_research.deep.records import decode
 from smart_model_router_research.deep.verifying import read_folder
@@ -55,7 +56,8 @@ class ResearchResult:
 
     `status` is completed, partial, failed, cancelled, paused or running; `delivery` full, moderate, low or withheld, ""
     where there is no report; `report` is Markdown, "" without one. `artefacts` is their folder. `problems` are
-    sentences: steps that failed, and what limits kept away.
+    sentences: steps that failed, and what limits kept away. `unanswered` are the questions without an answer: disputed,
+    not found, looked for in part, or not looked for.
     """
 
     run_id: str
@@ -69,7 +71,7 @@ class ResearchResult:
     problems: tuple[str, ...] = ()
     engine: str = ""
     answers: tuple[str, ...] = ()
-    not_found: tuple[str, ...] = ()
+    unanswered: tuple[OpenQuestion, ...] = ()
 
 
 class DeepResearch:
@@ -273,7 +275,10 @@ class DeepResearch:
         problems += [gap for each in retrieved for gap in each["gaps"]]
         status = found.status.value
         reason, synthesised = supervised.get("stop_reason", ""), outputs.get("final_synthesis", {})
-        lacking = bool(synthesised.get("limitations")) or reason != "passed"
+        rows = synthesised.get("unanswered", ())
+        unanswered = tuple(decode(OpenQuestion, row, f"unanswered[{at}]") for at, row in enumerate(rows))
+        problems += [each.sentence for each in unanswered if each.obstacles]
+        lacking = bool(unanswered) or reason != "passed"
         if found.status is RunState.COMPLETED and (reason in INCOMPLETE or (problems and lacking)):
             status = RunState.PARTIAL.value
         usage = {"searches": 0.0, "documents": 0.0, "model_calls": found.usage.calls}
@@ -291,7 +296,7 @@ class DeepResearch:
             problems=tuple(dict.fromkeys([*problems, *([found.reason] if found.reason and not problems else [])])),
             engine=found.engine,
             answers=tuple(synthesised.get("executive_summary", ())),
-            not_found=tuple(synthesised.get("limitations", ())),
+            unanswered=unanswered,
         )
 
 

@@ -35,14 +35,10 @@ class PlannedQuery:
 async def intake_scope(step: StepInput, tools: StepTools) -> Mapping[str, Any]:
     """Return the questions of a topic, each checkable by itself, the first the most important."""
     del tools
-    run = run_of(step)
-    topic = run.topic
+    topic = run_of(step).topic
     questions = plan_questions(topic)
-    names = [name for question in questions for name in read_question(question.text).entities]
     return {
-        "scoped_goal": run.goal or topic,
         "sub_questions": encode(tuple(questions)),
-        "entities": list(dict.fromkeys(names)),
         "out_of_scope": left_out(topic, questions),
     }
 
@@ -70,11 +66,7 @@ async def plan_searches(step: StepInput, tools: StepTools) -> Mapping[str, Any]:
     graph = await graph_of(tools, step.inputs["graph"])
     open_questions = in_order(open_among(questions, graph))
     queries = [query for question in open_questions for query in queries_of(question, int(step.inputs["round"]))]
-    hypotheses = [
-        {"question_id": question.id, "text": f"These sources answer: {question.text}"} for question in open_questions
-    ]
     return {
-        "hypotheses": hypotheses,
         "search_plan": encode(tuple(queries[:MAX_QUERIES])),
         "open_questions": [question.id for question in open_questions],
     }

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from smart_model_router_research.deep.claims import SourceTier
 from smart_model_router_research.deep.corpus_search import HITS
 from smart_model_router_research.deep.found_answers import ReadDocument
+from smart_model_router_research.deep.lookups import Extent, Obstacle, QuestionLookup
 from smart_model_router_research.deep.offline import DocumentSearch
 from smart_model_router_research.engine.steps import described
 from smart_model_router_research.pipeline.search_time import SearchTime
@@ -20,12 +21,17 @@ Admits = Callable[[ReadDocument], bool]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchRecord:
-    """One search: its place among the sources (from 0), its text, how many were asked for, the ids that it gave."""
+    """One search: its place among the sources (from 0), its text, how many were asked for, the ids that it gave.
+
+    `only` names the documents that were wanted of it ("" for all); `is_cut` says that a limit kept some away.
+    """
 
     source: int
     text: str
     most: int
     documents: tuple[str, ...]
+    only: str = ""
+    is_cut: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,12 +49,13 @@ class SearchLedger:
 
     `refused` counts searches and documents that a limit kept away, `late` searches that had no time to begin, `cut`
     those that were broken off, `failed` those that raised, by error; `blocked` are the ids of documents of tier C.
+    `answered` and `obstacles` are the searches that gave something, and what kept others away, since `begin`.
     """
 
     most_searches: int
     most_documents: int
     time: SearchTime
-    searches: dict[tuple[int, str, int], SearchRecord] = field(default_factory=dict)
+    searches: dict[tuple[int, str, int, str], SearchRecord] = field(default_factory=dict)
     documents: dict[str, ReadDocument] = field(default_factory=dict)
     refused_searches: int = 0
     refused_documents: set[str] = field(default_factory=set)
@@ -57,6 +64,26 @@ class SearchLedger:
     failed: Counter[str] = field(default_factory=Counter)
     made: int = 0
     blocked: dict[str, str] = field(default_factory=dict)
+    answered: int = 0
+    obstacles: dict[Obstacle, None] = field(default_factory=dict)
+
+    def begin(self) -> None:
+        """Begin with the searches for another question."""
+        self.answered = 0
+        self.obstacles.clear()
+
+    def lookup(self, question_id: str) -> QuestionLookup:
+        """Return how far the question was searched for, for which `begin` was called last."""
+        extent = Extent.PART if self.answered else Extent.NONE
+        return QuestionLookup(
+            question_id=question_id,
+            extent=extent if self.obstacles else Extent.WHOLE,
+            obstacles=tuple(self.obstacles),
+        )
+
+    def hinder(self, obstacle: Obstacle) -> None:
+        """Note what kept a search away, or part of what it gave."""
+        self.obstacles[obstacle] = None
 
     @property
     def halt(self) -> str:
@@ -83,6 +110,7 @@ class SearchLedger:
                 continue
             elif len(self.documents) >= self.most_documents:
                 self.refused_documents.add(stored.id)
+                self.hinder(Obstacle.DOCUMENTS)
             else:
                 self.documents[stored.id] = document
                 kept.append(document)
@@ -94,13 +122,16 @@ def _all(_: ReadDocument) -> bool:
 
 
 class RecordingSearch:
-    """A source whose searches are recorded. `admits` says which of its documents the run may have.
+    """A source whose searches are recorded. `admits` says which of its documents are wanted, and `only` names these.
 
     A search that fails, or comes too late, gives nothing, and the ledger has it: what others find is not lost by it.
     """
 
-    def __init__(self, source: int, search: DocumentSearch, ledger: SearchLedger, admits: Admits = _all) -> None:
+    def __init__(
+        self, source: int, search: DocumentSearch, ledger: SearchLedger, only: str = "", admits: Admits = _all
+    ) -> None:
         self._source = source
+        self._only = only
         self._search = search
         self._ledger = ledger
         self._admits = admits
@@ -108,28 +139,40 @@ class RecordingSearch:
 
     async def search(self, text: str, most: int = HITS) -> list[ReadDocument]:
         """Return the documents of the best passages; none once the searches of the run, or its time, are used up."""
-        ledger, key = self._ledger, (self._source, text, most)
-        if key in ledger.searches:
-            return [ledger.documents[each] for each in ledger.searches[key].documents]
+        ledger, key = self._ledger, (self._source, text, most, self._only)
+        if (known := ledger.searches.get(key)) is not None:
+            ledger.answered += 1
+            if known.is_cut:
+                ledger.hinder(Obstacle.DOCUMENTS)
+            return [ledger.documents[each] for each in known.documents]
         if len(ledger.searches) >= ledger.most_searches:
             ledger.refused_searches += 1
+            ledger.hinder(Obstacle.SEARCHES)
             return []
         if ledger.time.is_over:
             ledger.late += 1
+            ledger.hinder(Obstacle.TIME)
             return []
         given = await self._given(self._search.search(text, most))
         if given is None:
             return []
         ledger.made += 1
+        ledger.answered += 1
         found = ledger.admitted(given, self._admits)
-        ids = tuple(dict.fromkeys(document.stored.id for document in found))
-        ledger.searches[key] = SearchRecord(source=self._source, text=text, most=most, documents=ids)
+        ledger.searches[key] = SearchRecord(
+            source=self._source,
+            text=text,
+            most=most,
+            documents=tuple(dict.fromkeys(document.stored.id for document in found)),
+            only=self._only,
+            is_cut=any(document.stored.id in ledger.refused_documents for document in given),
+        )
         return found
 
     async def topics(self) -> frozenset[str]:
         """Return the names that all its documents are about; none of a source that no search got an answer from."""
         if self._topics is None:
-            if not any(source == self._source for source, _, _ in self._ledger.searches):
+            if not any(source == self._source for source, *_ in self._ledger.searches):
                 return frozenset()
             self._topics = await self._given(self._search.topics()) or frozenset()
         return self._topics
@@ -140,8 +183,10 @@ class RecordingSearch:
             return await self._ledger.time.within(work)
         except TimeoutError:
             self._ledger.cut += 1
+            self._ledger.hinder(Obstacle.TIME)
         except Exception as error:  # noqa: BLE001 - a source raises what it likes
             self._ledger.failed[described(error)] += 1
+            self._ledger.hinder(Obstacle.SOURCE)
         return None
 
 
@@ -153,7 +198,7 @@ class RecordedSearch:
         self._known = {
             (each.text, each.most): [documents[one] for one in each.documents]
             for each in record.searches
-            if each.source == source
+            if each.source == source and not each.only
         }
 
     async def search(self, text: str, most: int = HITS) -> list[ReadDocument]:

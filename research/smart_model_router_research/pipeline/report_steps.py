@@ -14,7 +14,9 @@ from smart_model_router_research.deep.artefact_records import MANIFEST
 from smart_model_router_research.deep.artefacts import write_artefacts
 from smart_model_router_research.deep.canonical_json import canonical
 from smart_model_router_research.deep.citation_completeness import mended
-from smart_model_router_research.deep.claims import ClaimGraph, ClaimStatus
+from smart_model_router_research.deep.claims import ClaimGraph
+from smart_model_router_research.deep.lookups import furthest, open_question
+from smart_model_router_research.deep.records import encode
 from smart_model_router_research.deep.report import ReportPart, ResearchReport, report_of
 from smart_model_router_research.deep.research_run import ResearchFacts, ResearchRound, ResearchRun
 from smart_model_router_research.deep.sources import StoredDocument
@@ -26,22 +28,22 @@ from smart_model_router_research.workflow import StepInput
 
 
 async def synthesise(step: StepInput, tools: StepTools) -> Mapping[str, Any]:
-    """Return the report: the claims of the best round, word by word, and what is not found in these sources."""
+    """Return the report: the claims of the best round, word by word, and the questions that it does not answer."""
     graph = await tools.values.get(ClaimGraph, step.inputs["graph"])
     report = mended(report_of(graph), graph)
-    disputed = {claim.question_id for claim in graph.claims if claim.status is ClaimStatus.CONTRADICTED}
-    missing = open_among(questions_of(step.inputs["questions"]), graph)
+    lookups = furthest(each.lookups for each in rounds_of(step.inputs["history"]))
+    missing = [
+        open_question(each, graph, lookups) for each in open_among(questions_of(step.inputs["questions"]), graph)
+    ]
     answers = [
         each.text for section in report.sections if section.part is ReportPart.ANSWER for each in section.sentences
     ]
     return {
         "report": await tools.values.put(report),
         "executive_summary": answers,
-        "limitations": [
-            f"{'The sources disagree' if question.id in disputed else 'Not found in these sources'}: {question.text}"
-            for question in missing
-        ],
-        "next_search_actions": [f"Name further sources for: {question.text}" for question in missing],
+        "unanswered": encode(tuple(missing)),
+        "limitations": [each.sentence for each in missing],
+        "next_search_actions": [each.next_action for each in missing],
     }
 
 
@@ -80,6 +82,7 @@ async def package(step: StepInput, tools: StepTools) -> Mapping[str, Any]:
                 steps=each.steps,
                 new_documents=each.new_documents,
                 changed_claims=each.changed_claims,
+                lookups=each.lookups,
             )
             for each, graph in zip(rounds, graphs, strict=True)
         ),
@@ -87,11 +90,7 @@ async def package(step: StepInput, tools: StepTools) -> Mapping[str, Any]:
         report=report,
     )
     await _to_its_end(asyncio.to_thread(_written, found, tools.folder))
-    return {
-        "folder": str(tools.folder),
-        "delivery": found.delivery.value,
-        "citations_complete": found.completeness.is_complete,
-    }
+    return {"folder": str(tools.folder), "delivery": found.delivery.value}
 
 
 async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:

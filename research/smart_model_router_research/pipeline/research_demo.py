@@ -121,7 +121,7 @@ class ResearchDemo:
         self.tell(f"4. {UNANSWERABLE}")
         inputs = _inputs(UNANSWERABLE)
         found = await (await self._runs(corpora, "not-found", inputs)).run(inputs, "not-found")
-        self.tell(f"   {'; '.join(found.not_found)}")
+        self.tell(f"   {'; '.join(each.sentence for each in found.unanswered)}")
         self._see(found.delivery == "withheld" and not found.answers, "that nothing is claimed")
 
     async def _killed(self, corpora: Sequence[Path], first: ResearchResult) -> None:

@@ -9,8 +9,10 @@ from typing import Any
 
 from smart_model_router_research.deep.claims import ClaimGraph, ClaimStatus, SourceTier, SubQuestion
 from smart_model_router_research.deep.found_answers import ReadDocument
+from smart_model_router_research.deep.lookups import QuestionLookup
 from smart_model_router_research.deep.metrics import is_recent_source
 from smart_model_router_research.deep.offline import OfflineSession
+from smart_model_router_research.deep.records import encode
 from smart_model_router_research.pipeline.planning_steps import extra_of, graph_of, questions_of
 from smart_model_router_research.pipeline.recorded_search import (
     Admits,
@@ -25,6 +27,12 @@ from smart_model_router_research.workflow import StepInput
 
 MAX_REPAIRS = 24
 """Claims that a remediation searches for."""
+REPAIR_HITS = 64
+"""Passages that are looked at for documents of one kind: what every search gives first is known already."""
+
+
+def _any(_: ReadDocument) -> bool:
+    return True
 
 
 async def retrieve(step: StepInput, tools: StepTools) -> Mapping[str, Any]:
@@ -37,13 +45,16 @@ async def retrieve(step: StepInput, tools: StepTools) -> Mapping[str, Any]:
     questions = questions_of(given["questions"])
     graph = await graph_of(tools, given["graph"])
     plan = _Plan(run, given, questions, graph)
-    for text, admits in plan.repairs():
-        for search in _recording(tools, ledger, admits):
-            await search.search(text)
+    for text, only in plan.repairs():
+        for search in _recording(tools, ledger, only, plan.wanted[only]):
+            await search.search(text, REPAIR_HITS)
     searches = _recording(tools, ledger)
     session = OfflineSession(searches, extra=extra_of(given["search_plan"]))
+    lookups: list[QuestionLookup] = []
     for question in plan.open_questions:
+        ledger.begin()
         await session.ask(question)
+        lookups.append(ledger.lookup(question.id))
     topics = [await search.topics() for search in searches]
     for document in ledger.documents.values():
         tools.values.know(document)
@@ -60,15 +71,15 @@ async def retrieve(step: StepInput, tools: StepTools) -> Mapping[str, Any]:
         "new_documents": len(ledger.documents) - known,
         "searches": len(ledger.searches),
         "new_searches": len(ledger.searches) - asked,
+        "lookups": encode(tuple(lookups)),
         "gaps": _gaps(ledger, run.budget),
         "refused": ledger.blocked,
         "halt": ledger.halt,
     }
 
 
-def _recording(tools: StepTools, ledger: SearchLedger, admits: Admits | None = None) -> list[RecordingSearch]:
-    more = () if admits is None else (admits,)
-    return [RecordingSearch(at, search, ledger, *more) for at, search in enumerate(tools.searches)]
+def _recording(tools: StepTools, ledger: SearchLedger, only: str = "", admits: Admits = _any) -> list[RecordingSearch]:
+    return [RecordingSearch(at, search, ledger, only, admits) for at, search in enumerate(tools.searches)]
 
 
 async def _ledger(
@@ -79,7 +90,7 @@ async def _ledger(
     ledger = SearchLedger(math.floor(budget.searches * usable), math.floor(budget.fetches * usable), time)
     if before is not None:
         ledger.documents = await tools.values.get_documents(before.documents)
-        ledger.searches = {(each.source, each.text, each.most): each for each in before.searches}
+        ledger.searches = {(each.source, each.text, each.most, each.only): each for each in before.searches}
     return ledger
 
 
@@ -98,31 +109,32 @@ class _Plan:
         asked = self.given["open_questions"] or ()
         return sorted((each for each in self.questions if each.id in asked), key=lambda each: asked.index(each.id))
 
-    def repairs(self) -> list[tuple[str, Admits]]:
-        """The searches of a remediation, each with what it takes."""
+    @property
+    def wanted(self) -> Mapping[str, Admits]:
+        """The documents that a search of a remediation takes, by the name of their kind."""
+        return {"": _any, "tier_a": _of_tier_a, "recent": self._recent}
+
+    def repairs(self) -> list[tuple[str, str]]:
+        """The searches of a remediation, each with the kind of documents that it takes."""
         wanted: Sequence[str] = self.given["purposes"] or ()
         claims = self.graph.claims
         disputed = {each for pair in self.graph.unresolved for each in (pair.one, pair.other)}
-        texts: list[tuple[str, Admits]] = []
+        texts: list[tuple[str, str]] = []
         if "tier_a" in wanted:
-            texts += [(claim.text, _of_tier_a) for claim in claims if claim.tier is not SourceTier.A]
+            texts += [(claim.text, "tier_a") for claim in claims if claim.tier is not SourceTier.A]
         if "conflicts" in wanted:
             texts += [
-                (f"{claim.attribute} {claim.entity} {claim.other}", _any) for claim in claims if claim.id in disputed
+                (f"{claim.attribute} {claim.entity} {claim.other}", "") for claim in claims if claim.id in disputed
             ]
         if "recent" in wanted:
-            texts += [(question.text, self._recent) for question in self.questions]
+            texts += [(question.text, "recent") for question in self.questions]
         if "unsupported" in wanted:
-            texts += [(claim.text, _any) for claim in claims if claim.status is not ClaimStatus.SUPPORTED]
+            texts += [(claim.text, "") for claim in claims if claim.status is not ClaimStatus.SUPPORTED]
         return texts[:MAX_REPAIRS]
 
     def _recent(self, document: ReadDocument) -> bool:
         """Return whether a document is of the window, by a date that can be trusted."""
         return is_recent_source(document.stored.cited(), self.run.audit_config().metrics)
-
-
-def _any(_: ReadDocument) -> bool:
-    return True
 
 
 def _of_tier_a(document: ReadDocument) -> bool:

@@ -9,7 +9,6 @@ from typing import Any
 from smart_model_router_research.deep.checking import SupportStatus
 from smart_model_router_research.deep.claims import (
     ClaimKind,
-    ClaimStatus,
     QuotedEvidence,
     ResearchClaim,
 )
@@ -19,7 +18,7 @@ from smart_model_router_research.deep.folding import fold
 from smart_model_router_research.deep.found_answers import ReadDocument
 from smart_model_router_research.deep.origins import with_origins
 from smart_model_router_research.pipeline.analyst_step import DraftClaims
-from smart_model_router_research.pipeline.planning_steps import graph_of, open_among, questions_of, record_of
+from smart_model_router_research.pipeline.planning_steps import graph_of, questions_of, record_of
 from smart_model_router_research.pipeline.tools import StepTools
 from smart_model_router_research.workflow import StepInput
 
@@ -55,10 +54,7 @@ async def verify_claims(step: StepInput, tools: StepTools) -> Mapping[str, Any]:
     return {
         "graph": await tools.values.put(graph),
         "documents": await tools.values.put_documents(sources),
-        "supported": sum(claim.status is ClaimStatus.SUPPORTED for claim in graph.claims),
         "changed_claims": sum(known.get(claim.id) != claim for claim in graph.claims),
-        "contradictions": len(contradictions),
-        "unresolved_questions": [question.id for question in open_among(questions, graph)],
     }
 
 

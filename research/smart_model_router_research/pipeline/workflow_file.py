@@ -42,7 +42,11 @@ def _with_analysts(analysts: Sequence[AnalystRole]) -> dict[str, Any]:
         for name, role in zip(names, analysts, strict=True)
     ]
     steps[at : at + 2] = made
-    verify = next(step for step in steps if step["name"] == "cove_verify")
-    verify["needs"] = [need for need in verify["needs"] if need not in (_FIRST, _SECOND)] + names
-    verify["inputs"]["drafts"] = [f"${{steps.{name}.outputs.claims}}" for name in names]
+    for reader, given, output in (
+        ("cove_verify", "drafts", "claims"),
+        ("coverage_confidence_audit", "looked_for", "looked_for"),
+    ):
+        step = next(step for step in steps if step["name"] == reader)
+        step["needs"] = [need for need in step["needs"] if need not in (_FIRST, _SECOND)] + names
+        step["inputs"][given] = [f"${{steps.{name}.outputs.{output}}}" for name in names]
     return data

@@ -9,6 +9,7 @@ from typing import Any
 
 from smart_model_router.cli.output import ExitCode, OptionFault
 from smart_model_router.domain.errors import ConfigurationError
+from smart_model_router_research.deep.records import encode
 from smart_model_router_research.deep.rounds import Delivery
 from smart_model_router_research.engine import RunState
 from smart_model_router_research.pipeline.deep_research import ResearchResult
@@ -61,7 +62,7 @@ def result_as_json(result: ResearchResult, skipped: tuple[str, ...] = ()) -> dic
         "delivery": result.delivery,
         "report": result.report,
         "answers": list(result.answers),
-        "not_found": list(result.not_found),
+        "unanswered": [encode(each) for each in result.unanswered],
         "quality_metadata": dict(result.quality_metadata),
         "artefacts": None if result.artefacts is None else str(result.artefacts),
         "usage": dict(result.usage),

@@ -294,7 +294,7 @@ def test_a_question_whose_answers_differ_is_disputed_and_not_lost() -> None:
     """It is not called "not found": the contradictions have its answers."""
     drafts = [border("c2", "Arland", "Borland", "447 km"), border("c3", "Borland", "Arland", "467 km"), CAPITALS[0]]
     page = as_markdown(page_of_run(run_of_claims([drafts])))
-    disputed = page.partition("## Disputed, see the contradictions")[2].partition("##")[0]
+    disputed = page.partition("## The sources disagree")[2].partition("##")[0]
 
     assert disputed.strip() == "- Which countries border Arland?"
     assert "Which countries border Arland?" not in page.partition("## Not found")[2].partition("##")[0]

@@ -112,7 +112,7 @@ def test_a_question_that_is_not_understood_is_not_found(corpus: Path, topic: str
     found = run(corpus, topic)
 
     assert (found.status, found.delivery, found.answers) == ("completed", "withheld", ())
-    assert found.not_found == (f"Not found in these sources: {topic}",)
+    assert [each.sentence for each in found.unanswered] == [f"Not found in these sources: {topic}"]
 
 
 @pytest.mark.parametrize("limits", [{"min_ci": 1.0}, {"min_recent_sources": 1_000}, {"allow": ("a.example",)}])

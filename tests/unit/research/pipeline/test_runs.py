@@ -15,7 +15,7 @@ from smart_model_router_research.deep import SourceTier, verify
 from smart_model_router_research.engine import MemoryRunStore, StepState
 from smart_model_router_research.pipeline.analyst_step import DraftClaims, analyse_documents
 from smart_model_router_research.pipeline.deep_research import ResearchResult
-from smart_model_router_research.pipeline.run_inputs import ResearchBudget
+from smart_model_router_research.pipeline.run_inputs import AnalystRole, ResearchBudget
 from smart_model_router_research.pipeline.step_kinds import RESEARCH_KINDS
 from smart_model_router_research.pipeline.tools import tools_of
 from smart_model_router_research.pipeline.workflow_file import workflow_text
@@ -39,6 +39,11 @@ def run(folder: Path, engine: str, topic: str, search: Any = None, **others: Any
     return asyncio.run(main())
 
 
+def said(found: ResearchResult) -> list[str]:
+    """Return what a result says of the questions that it does not answer."""
+    return [each.sentence for each in found.unanswered]
+
+
 def test_a_round_that_passes_is_the_last_one(tmp_path: Path, engine: str) -> None:
     """11 steps: planning, one round, the end."""
     found, ran = run(tmp_path, engine, "What is the capital of Arland?")
@@ -54,7 +59,7 @@ def test_a_question_that_is_not_found_is_asked_twice(tmp_path: Path, engine: str
     found, ran = run(tmp_path, engine, "What is the currency of Arland?")
 
     assert (found.status, found.delivery, found.stop_reason) == ("completed", "withheld", "no_progress")
-    assert found.not_found == ("Not found in these sources: What is the currency of Arland?",)
+    assert said(found) == ["Not found in these sources: What is the currency of Arland?"]
     assert "Not found in these sources." in found.report
     assert len(ran) == 17
     assert verify(tmp_path / "run").is_sound
@@ -105,7 +110,7 @@ def test_a_contradiction_is_shown_with_both_values(tmp_path: Path, engine: str) 
 
     assert found.delivery == "withheld"
     assert found.answers == ()
-    assert found.not_found == ("The sources disagree: How long is the border between Arland and Borland?",)
+    assert said(found) == ["The sources disagree: How long is the border between Arland and Borland?"]
     assert "The sources disagree, and nothing decides between them: see Contradictions." in found.report
     for value in ("447 km", "467 km"):
         assert value in found.report
@@ -141,7 +146,7 @@ def test_half_of_an_answer_is_none(tmp_path: Path, engine: str, topic: str) -> N
     found, _ = run(tmp_path, engine, topic)
 
     assert found.answers == ()
-    assert found.not_found == (f"Not found in these sources: {topic}",)
+    assert said(found) == [f"Not found in these sources: {topic}"]
 
 
 @pytest.mark.parametrize(
@@ -223,6 +228,60 @@ def test_an_analyst_that_fails_leaves_a_partial_report(tmp_path: Path, engine: s
     assert found.answers == ("Capital of Arland: Arville",)
     assert found.problems == ("analyst_swe_r1: RuntimeError: the analyst has gone",)
     assert "has gone" not in found.report
+
+
+NUMBERS = "How many schools are in Arland?"
+THREE = "What is the capital of Arland? What is the currency of Borland? What is the capital of Corland?"
+FEW = AnalystRole(name="ai", lens="evidence")
+
+
+@pytest.mark.parametrize(
+    ("given", "obstacle"), [({"workflow": FAILING}, "analyst_failed"), ({"analysts": (FEW,)}, "no_analyst")]
+)
+def test_a_question_of_an_analyst_that_fails_is_not_looked_for(
+    tmp_path: Path, engine: str, given: dict[str, Any], obstacle: str
+) -> None:
+    """Nor is one for which there is no analyst: the source has it, and nothing says that it has not."""
+    search = ListedSearch([page("arland.md", "# Arland\n\nNumber of schools: 340\n")])
+    found, _ = run(tmp_path, engine, NUMBERS, search, **given)
+
+    assert found.status == "partial"
+    assert [(each.openness, each.obstacles) for each in found.unanswered] == [("not_looked_for", (obstacle,))]
+    assert said(found)[0] in found.problems
+    assert "## Not looked for" in found.report
+    assert "Not found" not in found.report
+    assert verify(tmp_path / "run").is_sound
+
+
+@pytest.mark.parametrize(
+    ("budget", "ways"),
+    [
+        ({"searches": 3}, [("looked_for_in_part", ("budget.searches",)), ("not_looked_for", ("budget.searches",))]),
+        ({"fetches": 1}, [("looked_for_in_part", ("budget.fetches",)), ("looked_for_in_part", ("budget.fetches",))]),
+    ],
+)
+def test_a_question_that_a_budget_kept_away_is_not_said_to_be_missing(
+    tmp_path: Path, engine: str, budget: dict[str, int], ways: list[Any]
+) -> None:
+    """In the report, in the result and in the folder: one that was searched for in part, one that was not at all."""
+    pages = [page(f"{name}.md", PAGES[f"{name}.md"]) for name in ("arland", "corland", "borland")]
+    given = {"budget": replace(ResearchBudget(reserve=0.0), **budget), "max_rounds": 1}
+    found, _ = run(tmp_path, engine, THREE, ListedSearch(pages), **given)
+    graph = json.loads((tmp_path / "run" / "claim_graph.json").read_text("utf-8"))
+
+    assert [(each.openness, each.obstacles) for each in found.unanswered] == ways
+    assert "Not found" not in found.report
+    assert "Looked for in part, and not found" in found.report
+    assert graph["rounds"][0]["lookups"][1]["extent"] == "part"
+    assert verify(tmp_path / "run").is_sound
+
+
+def test_what_an_earlier_round_looked_for_is_not_found(tmp_path: Path, engine: str) -> None:
+    """A budget that ends with the first round keeps away other words for what was looked for before."""
+    found, _ = run(tmp_path, engine, "What is the currency of Arland?", budget=ResearchBudget(searches=3, reserve=0.0))
+
+    assert found.stop_reason == "budget"
+    assert [each.openness for each in found.unanswered] == ["not_found"]
 
 
 LYING = parse_workflow(workflow_text(), "lying.yaml", kinds={**RESEARCH_KINDS, "analyst": StepKind(run=lie)})
