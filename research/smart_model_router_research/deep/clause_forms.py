@@ -48,8 +48,12 @@ _PAST = frozenset(
     "slept slid split spread sprang strove swept swung tore torn woke wove".split()
 )
 DETERMINERS = frozenset("the a an its their his her this these those".split())
-FINITE = frozenset("is are was were has have had did became took saw began came went gave grew fell rose".split())
+FINITE = frozenset(
+    "is are was were has have had did became took saw began came went gave grew fell rose arose drew threw knew chose "
+    "drove spoke wrote ate flew forgot".split()
+)
 """Forms that are no participles: a noun with one of these is a statement."""
+BE = frozenset("is are was were be been being".split())
 BETWEEN_VERBS = re.compile(r"not|never|also|\w+ly")
 _NO_PARTICIPLES = frozenset(
     "during following king ring thing nothing something anything everything spring string morning evening "
@@ -72,21 +76,35 @@ def verb_runs(items: Sequence[Item]) -> int:
     return runs
 
 
-def joins_or_embeds(items: Sequence[Item]) -> bool:
-    """Return whether another clause may begin among these items: then an adverbial may be of either."""
+def joins_or_embeds(items: Sequence[Item], *, infinitives: bool = True) -> bool:
+    """Return whether another clause may begin among these items: then an adverbial may be of either.
+
+    Infinitives behind "to" count as clauses where `infinitives` says so.
+    """
     for at, item in enumerate(items):
         word = item.written.lower()
         after = items[at + 1] if at + 1 < len(items) else None
-        if item.key in ("or", "but", "nor", "that", "than", "so", "how", "not_only") or word.startswith("wh"):
-            return True
-        if word in _TAKES_A_CLAUSE or item.key in CONJUNCTIONS:
+        if item.key == "than" and after is not None and after.kind == "number":
+            continue
+        if item.key in ("but", "nor", "that", "than", "so", "how", "not_only") or word.startswith("wh"):
             return True
         is_attribute = at > 0 and items[at - 1].key in DETERMINERS
+        is_noun = is_attribute and (after is None or after.key in PREPOSITIONS | BE | {"of"})
+        is_passive = (
+            at > 0
+            and items[at - 1].key in BE
+            and (after is None or after.key in PREPOSITIONS or after.written.endswith("ly"))
+        )
+        if (word in _TAKES_A_CLAUSE and not is_noun and not is_passive) or item.key in CONJUNCTIONS:
+            return True
         is_participle = item.written.islower() and word.isalpha() and word.endswith("ing") and len(word) > 4
         if is_participle and not is_attribute and word not in _NO_PARTICIPLES:
             return True
-        infinitive = after is None or not (
-            after.kind != "word" or after.written[:1].isupper() or after.key in ("the", "a", "an", "its", "this")
+        infinitive = infinitives and (
+            after is None
+            or not (
+                after.kind != "word" or after.written[:1].isupper() or after.key in ("the", "a", "an", "its", "this")
+            )
         )
         if word == "to" and infinitive:
             return True

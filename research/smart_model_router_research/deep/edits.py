@@ -13,7 +13,9 @@ from dataclasses import replace
 
 from smart_model_router_research.deep.asides import may_go
 from smart_model_router_research.deep.clause_forms import (
+    AUXILIARIES,
     CONJUNCTIONS,
+    DETERMINERS,
     FOCUS,
     MOVABLE,
     joins_or_embeds,
@@ -26,9 +28,9 @@ _REASONS = frozenset("because because_of since as for".split())
 """Words whose clause a negation before them may deny."""
 _NEGATIONS = frozenset("not no never none neither nor cannot without hardly barely rarely few little no_one".split())
 _SAYING = frozenset(
-    "say says said note noted think believe believes believed mean means show shows showed ensure ensures "
-    "recommended advises implies suggests warns warned claims claimed hopes hoped announced reported states "
-    "stated".split()
+    "say says said note noted known think thought prove proves proved believe believes believed mean means show "
+    "shows showed ensure ensures recommended advises implies suggests warns warned claims claimed hopes hoped "
+    "announced reported states stated".split()
 )
 """Words behind which "that" tells nothing."""
 NAMED_NOUNS = frozenset(
@@ -47,20 +49,33 @@ def parts_of(items: Sequence[Item], *, whole: bool = False) -> list[Part]:
     return [replace(part, may_go=may_go(parts, number)) for number, part in enumerate(parts)]
 
 
-def _is_simple(items: Sequence[Item]) -> bool:
+def _is_simple(items: Sequence[Item], *, infinitives: bool = True) -> bool:
     """Return whether these items are one clause with one verb: an adverbial belongs to it at either end."""
     runs = verb_runs(items)
-    if joins_or_embeds(items) or any(item.key in FOCUS for item in items):
+    if joins_or_embeds(items, infinitives=infinitives) or any(_is_focus(items, at) for at in range(len(items))):
         return False
-    return runs == 1 if any(item.key == "and" for item in items) else runs <= 1
+    has_subjects = any(
+        item.key in ("and", "or") and (after is None or after.key in DETERMINERS or after.key in _SUBJECTS)
+        for item, after in zip(items, [*items[1:], None], strict=False)
+    )
+    return runs == 1 if has_subjects or (infinitives and {"and", "or"} & {item.key for item in items}) else runs <= 1
 
 
-def _may_move(adverbial: Part, *main: Part) -> bool:
+_SUBJECTS = frozenset("it he she they we you i there".split())
+
+
+def _is_focus(items: Sequence[Item], at: int) -> bool:
+    """Return whether a word points at another one; "at least 5" points at its number, wherever a clause stands."""
+    is_bound = items[at].key in ("at_least", "at_most") and items[at + 1 : at + 2] and items[at + 1].kind == "number"
+    return items[at].key in FOCUS and not is_bound
+
+
+def _may_move(adverbial: Part, *main: Part, infinitives: bool = True) -> bool:
     """Return whether an adverbial says the same of a clause from its other end."""
     items = [item for part in main for item in part.items]
     denied = adverbial.first in _REASONS and any(item.key in _NEGATIONS for item in items)
-    is_focused = any(item.key in FOCUS for item in adverbial.items)
-    return not denied and not is_focused and _is_simple(items)
+    is_focused = any(_is_focus(adverbial.items, at) for at in range(len(adverbial.items)))
+    return not denied and not is_focused and _is_simple(items, infinitives=infinitives)
 
 
 def kept_of(parts: Sequence[Part]) -> Iterator[list[Part]]:
@@ -83,11 +98,15 @@ def orders_of(parts: Sequence[Part]) -> Iterator[list[Part]]:
     """Yield the sentence as it is, and with a clause or adverbial of its beginning or end at the other end."""
     parts = list(parts)
     yield parts
-    if len(parts) > 1 and parts[0].first in MOVABLE and parts[1].mark == "," and not parts[1].in_parentheses:
-        one, other, *rest = parts
-        if not any(part.mark for part in rest if not part.in_parentheses) and _may_move(one, other, *rest):
-            yield [replace(other, mark=""), *rest, replace(one, mark=ANY_MARK)]
-        yield [one, replace(other, mark=ANY_MARK), *rest]
+    width = 2 if len(parts) > 2 and parts[1].in_parentheses else 1
+    has_lead = len(parts) > width and parts[0].first in MOVABLE
+    if has_lead and parts[width].mark == "," and not parts[width].in_parentheses:
+        lead, other, rest = parts[:width], _without_idle(parts[width]), parts[width + 1 :]
+        is_condition = lead[0].first in _CONDITIONS
+        is_whole = not any(part.mark for part in rest if not part.in_parentheses)
+        if is_whole and _may_move(lead[0], other, *rest, infinitives=not is_condition):
+            yield [replace(other, mark=""), *rest, replace(lead[0], mark=ANY_MARK), *lead[1:]]
+        yield [*lead, replace(parts[width], mark=ANY_MARK), *rest]
     elif len(parts) == 2 and parts[1].mark == "," and parts[1].first in CONJUNCTIONS and _may_move(parts[1], parts[0]):
         yield [parts[1], replace(parts[0], mark=ANY_MARK)]
     if len(parts) == 1:
@@ -103,8 +122,19 @@ def orders_of(parts: Sequence[Part]) -> Iterator[list[Part]]:
                 return
 
 
+_CONDITIONS = frozenset("if when whenever unless".split())
+"""Words of conditions: one before "it tries to stop" is of trying and of stopping."""
+
+
+def _without_idle(main: Part) -> Part:
+    """Return a clause without "then" before it and "also" in it: behind it, a condition needs neither."""
+    items = main.items[1:] if main.first == "then" and len(main.items) > 1 else main.items
+    kept = tuple(item for at, item in enumerate(items) if item.key != "also" or not _is_idle_also(items, at))
+    return replace(main, items=kept)
+
+
 def _is_behind_its_verb(main: Part, tail: Part) -> bool:
-    """Return whether an adverbial stands right behind "was founded" and the like, and is of nothing else."""
+    """Return whether an adverbial is "by default", or stands right behind "was founded" and the like."""
     before, verb = main.items[-2:]
     adverb = verb.written.lower() == "daily"
     if adverb and len(main.items) > 2:
@@ -112,8 +142,8 @@ def _is_behind_its_verb(main: Part, tail: Part) -> bool:
     is_passive = before.written in ("is", "are", "was", "were") and verb.written.lower().endswith("ed")
     turns = any(item.turns for item in tail.items if item.key != "default")
     is_default = tail.items[0].key == "by" and len(tail.items) == 2 and tail.items[1].key == "default"
-    is_time = tail.first in ("in", "on", "during", "since") and not turns
-    return is_passive and (is_default or is_time) and _is_simple(main.items) and verb_runs(tail.items) == 0
+    is_time = tail.first in ("in", "on", "during", "since") and not turns and verb_runs(tail.items) == 0
+    return (is_default or (is_passive and is_time)) and _is_simple(main.items)
 
 
 def follows(claim: Sequence[Item], parts: Sequence[Part]) -> bool:
@@ -174,7 +204,7 @@ def _idle_in_source(source: Sequence[Item], at: int, *, english: bool) -> int:
     if not english:
         return 0
     if item.key == "also":
-        return int(at > 0 and not any(each.turns and each.key not in _UPWARD for each in source[:at]))
+        return int(_is_idle_also(source, at))
     if _is_idle_that(source, at):
         return 1
     if item.key == "then" and at and source[at - 1].key in (",", ANY_MARK):
@@ -184,6 +214,20 @@ def _idle_in_source(source: Sequence[Item], at: int, *, english: bool) -> int:
     return 2 if item.key == "the" and is_named and _CODE.match(behind[1].written) else 0
 
 
+def _is_idle_also(source: Sequence[Item], at: int) -> bool:
+    """Return whether "also" tells nothing: no clause that bounds another, and nothing that denies, has it."""
+    start = next((n + 1 for n in range(at - 1, -1, -1) if source[n].kind == "mark" and source[n].key in _ENDS), 0)
+    before, behind = source[start:at], source[at + 1 :]
+    if not at or not behind or any(each.turns and each.key not in _UPWARD for each in before):
+        return False
+    if any(each.key == "that" or each.written.lower().startswith("wh") for each in before[1 if start else 0 :]):
+        return False
+    end = next((n for n, each in enumerate(behind) if each.kind == "mark" and each.key in _ENDS), len(behind))
+    is_participle = behind[0].written.lower().endswith(("ed", "ing")) and source[at - 1].key not in AUXILIARIES
+    return not (is_participle and verb_runs(behind[1:end]))
+
+
+_ENDS = frozenset([",", ";", ":", "-", ANY_MARK])
 _UPWARD = frozenset(
     "was were had did been can will may must could should would might but some many several still both over up "
     "down".split()

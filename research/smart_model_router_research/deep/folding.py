@@ -37,10 +37,16 @@ def fold(text: str) -> str:
     return _BLANKS.sub(" ", text).strip()
 
 
-_REFERENCE = re.compile(
-    r"(?:(?<=[.,;:!?)\"'\u201d\u2019])|[ \t]+)\[(?:\^?\d{1,3}|\^\w{1,20}|[A-Z]\d{1,3})(?:[,;] ?\d{1,3})*\](?![(\[\w])"
+_NOTHING_BEFORE = "".join(
+    rf"(?<!\b{word})"
+    for word in "is are was were be to of by with from at as in and or list returns yields gives".split()
 )
-"""A mark of a footnote or a source; `x[0]`, behind a word, is none."""
+_REFERENCE = re.compile(
+    r"(?:(?<=[.,;:!?)])|(?<=[^\s(\[{][\"'\u201d\u2019])|"
+    rf"(?<=[a-z\d%)\"'\u201d\u2019]){_NOTHING_BEFORE}[ \t]+(?=\[[^\[\]\n]{{1,24}}\][.!?]*(?:\s*$|\s+[A-Z])))"
+    r"\[(?:\^?\d{1,3}|\^\w{1,20}|[A-Z]\d{1,3})(?:[,;] ?\d{1,3})*\](?![(\[\w])"
+)
+"""A mark of a footnote or a source; `x[0]`, behind a word, is none, and neither is "is [1, 2]"."""
 _LINK = re.compile(r"!?\[([^\[\]\n]{1,300})\]\((?:[^()\s]|\([^()\s]*\)){1,500}(?: \"[^\"\n]*\")?\)")
 _EMPHASIS = re.compile(r"(?<![\w*\\])(\*\*\*|\*\*|__)(?=\S)([^*_\n]{1,300}?)(?<=\S)\1(?![\w*])")
 _TAG = re.compile(r"</?(?:b|i|em|strong|span|p|u|a|small|mark|code|abbr|font|br)(?: [^<>]{0,300})?/?>", re.IGNORECASE)

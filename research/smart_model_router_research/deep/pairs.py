@@ -65,7 +65,9 @@ class SearchedText:
     def __init__(self, text: str, title: str = "") -> None:
         self.folded = FoldedText(text)
         self.title = title
-        self._sentences = _by_words(sentences_at(text, 0, len(text)))
+        headings = self.folded.headings
+        sentences = sentences_at(text, 0, len(text))
+        self._sentences = _by_words(each for each in sentences if not headings.begin_at(each.start, each.end))
 
     def nearest(self, text: str) -> list[tuple[int, str]]:
         """Return the sentences that share most words with a text, the nearest first, each with their number."""

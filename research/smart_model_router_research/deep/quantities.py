@@ -141,7 +141,8 @@ def is_same(claimed: Quantity, source: Quantity, *, about: bool = False) -> bool
     """Return whether the claimed number is the source's, or the source's rounded half up to the digits of the claim.
 
     Rounded are quantities, those with a unit, a scale word, separators or a decimal step of thousands; versions, years
-    and sections are not. At least two significant digits are kept, unless a scale word or `about` allows for one.
+    and sections are not. Noughts at the end are digits, but where the source has separators: 1,500 stands for 1,468.
+    At least two significant digits are kept, unless a scale word or `about` allows for one.
     """
     if claimed.unit != source.unit:
         return False
@@ -167,7 +168,7 @@ def is_same(claimed: Quantity, source: Quantity, *, about: bool = False) -> bool
         except InvalidOperation:
             continue
         if rounded == ours and (significant > 1 or abs(ours - theirs) <= _COARSEST[about] * abs(theirs)):
-            return coarse == step or about or claimed.is_scaled
+            return coarse == step or about or claimed.is_scaled or source.is_grouped
     return False
 
 

@@ -21,9 +21,10 @@ SYMMETRIC = ("border countries", "borders", "bordering countries", "land boundar
 """Labels of what two entities have in common: either can be read from the other's page."""
 
 _SUPERLATIVE = re.compile(r"\b(?:\w{3,}est|most|least|first|last|only|best|worst|main|chief)\b", re.IGNORECASE)
-_NAME = r"(?:[Tt]he )?[A-Z][\w'-]*(?: [A-Z][\w'-]*)*"
+_NAME = r"(?:(?:[Tt]he )?[A-Z][\w'-]*(?: [A-Z][\w'-]*)*|[Tt]he (?:[a-z-]+ )?[a-z-]+)"
 _MUTUAL = re.compile(
-    rf"({_NAME}) (borders|is twinned with|is married to|is adjacent to|is next to|is [\d.,]+ \w+ from) ({_NAME})"
+    rf"({_NAME}) (borders|is twinned with|is married to|is adjacent to|is next to|is [\d.,]+ \w+ from|"
+    rf"is (?:closely |distantly )?related to) ({_NAME})"
     r"((?: along [^,;:]*)?[.]?)"
 )
 """Sentences about two names that say the same from either end."""
@@ -110,8 +111,14 @@ def readings_of(
     for parts in (order for kept in kept_of(own) for order in orders_of(kept)):
         yield parts
         yield from _named(parts, context, before)
-    for labelled in _labels(text, context) if not led else ():
+    is_labelled = len(lead_ins) == 1 and ITEM_MARK.match(sentence.text) and _LIST_LABEL.fullmatch(lead_ins[0])
+    label = f"{lead_ins[0]} " if is_labelled else ""
+    for labelled in _labels(label + text, context) if label or not led else ():
         yield parts_of(read_items(labelled), whole=True)
+
+
+_LIST_LABEL = re.compile(r"[A-Z][a-z]+(?: [a-z]+){0,3}:")
+"""A line of a few words that leads to a list: "Ingredients:"."""
 
 
 def behind(parts: list[Part]) -> list[Part]:
@@ -193,6 +200,8 @@ def row_readings(sentence: Sentence, header: list[str] | None) -> Iterator[str]:
             for heading, value in _with_unit(column, cell):
                 for name in names:
                     yield f"The {heading} of {name} is {value}"
+                    if value[0].isupper():
+                        yield f"The {heading} of {name} is the {value}"
                 yield f"{cells[0]} {heading} is {value}"
 
 
@@ -211,7 +220,9 @@ def _labels(text: str, context: tuple[str, ...]) -> Iterator[str]:
     label, colon, value = text.partition(": ")
     if not colon or not context or not value.strip() or len(label) > 80:
         return
-    subject = [context[0], *(heading for heading in context[1:] if heading.casefold() not in _SECTIONS)][-1]
+    words = set(re.findall(r"\w+", label.casefold()))
+    sections = (h for h in context[1:] if h.casefold() in _SECTIONS or words & set(re.findall(r"\w+", h.casefold())))
+    subject = [context[0], *(heading for heading in context[1:] if heading not in set(sections))][-1]
     for item in _items_of(value.strip(), label):
         yield f"{label} of {subject}: {item}"
         yield f"The {label} of {subject} is {item}"
@@ -242,24 +253,33 @@ def _symmetric(label: str, title: str, item: str) -> Iterator[str]:
 _THE = Item("word", "the", "the")
 
 
-def _is_about_its_heading(before: str) -> bool:
-    """Return whether the text between a heading and a sentence speaks of nothing else than the heading names."""
+def _is_about_its_heading(before: str, names: list[str]) -> bool:
+    """Return whether the text between a heading and a sentence speaks of nothing else than the heading names.
+
+    A sentence there may not begin with another thing ("The timeout limits it"), or name another identifier.
+    """
     if len(before) > MAX_CHARACTERS:
         return False
     for sentence in split_sentences(fold(before)):
-        words = re.findall(r"[\w'-]+", without_marks(sentence).casefold())
+        words = re.findall(r"-{0,2}\w[\w'.-]*", without_marks(sentence))
         if not words:
             continue
-        first, *rest = words
-        tells = first in _POINTING or (first == "the" and rest[:1] and rest[0] in _DEFAULTS)
-        is_phrase = first != "the" and not any(word in _VERBS for word in words)
-        if not (tells or is_phrase) or any(word[0] == "-" or "_" in word for word in words[1:]):
+        first, second = (word.casefold() for word in (*words[:2], "")[:2])
+        is_other = first in _DETERMINERS and second.rstrip("s") not in _OF_THE_NAMED
+        has_other = any(_LIKE_A_NAME.match(word.rstrip(".")) and word.rstrip(".") not in names for word in words)
+        if (is_other or has_other) and not any(word.rstrip(".") in names for word in words):
             return False
     return True
 
 
-_POINTING = frozenset("this it its these how whether when if use used valid".split())
-_VERBS = frozenset("is are was were has have had can may must will does do".split())
+_DETERMINERS = frozenset("the a an its their his her each every another some no any that these those it they".split())
+_OF_THE_NAMED = NAMED_NOUNS | frozenset("default value".split())
+_LIKE_A_NAME = re.compile(r"-|\w+[_]|\w[a-z]+[A-Z]|\w+\.[a-z]")
+_SPECIFYING = frozenset(
+    "specifies sets returns controls enables disables contains determines defines gives names lists prints raises "
+    "indicates limits allows causes tells configures turns selects".split()
+)
+"""Verbs that begin a sentence whose subject is the heading."""
 
 
 def _named(parts: list[Part], context: tuple[str, ...], before: str) -> Iterator[list[Part]]:
@@ -267,15 +287,23 @@ def _named(parts: list[Part], context: tuple[str, ...], before: str) -> Iterator
 
     "It" and "The option" may be of the sentence before.
     """
-    if parts and parts[0].first == "this" and context:
+    if not parts:
+        return
+    if parts[0].first == "this" and context:
         noun = parts[0].items[1].written.casefold() if len(parts[0].items) > 1 else ""
         if noun and noun in _DIVISIONS and context[-1].casefold().startswith(f"{noun} "):
             heading = tuple(item for item in read_items(context[-1]) if item.kind != "mark")
             yield [Part((*heading, *parts[0].items[2:])), *parts[1:]]
     names = _names(context)
-    if not names or not parts or parts[0].first not in ("this", "the") or not _is_about_its_heading(before):
-        return
     determiner, *behind = list(parts[0].items)
+    first = determiner.written
+    specifies = first[:1].isupper() and first.lower() in _SPECIFYING
+    if not names or not (specifies or first.lower() in ("this", "the")) or not _is_about_its_heading(before, names):
+        return
+    if specifies:
+        for name in names:
+            yield [Part((Item("identifier", name, name), determiner, *behind)), *parts[1:]]
+        return
     noun = behind[0].written.lower() if behind else ""
     rest = parts[1:]
     for name in names:

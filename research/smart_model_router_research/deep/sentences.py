@@ -19,6 +19,8 @@ MAX_ROWS = 10_000
 """Above a row so many are looked at for the line that leads to the table."""
 MAX_CAPTION = 4
 """A paragraph of so many words at most above a table says what is in it."""
+MAX_ASIDE = 200
+"""Parentheses that are open for longer are forgotten."""
 MAX_PARAGRAPHS = 20
 """Above a paragraph so many lines are looked at for one that denies all of them."""
 MAX_BLOCKS_ABOVE = 200
@@ -33,13 +35,23 @@ _HEADING = re.compile(r"[ \t]{0,3}#{1,6}[ \t]")
 _RULE = re.compile(r"[-=*~^+#`|:][-=*~^+#`|: \t]+[-=*~^+#`|:]")
 _LABEL = re.compile(r"[ \t]*[^\W\d_a-z][^:.!?\n|]{0,60}:(?:[ \t]|$)")
 _END = re.compile(
-    r"(?<![.!?…])[.!?…]+[\"')\]*_\u201d\u2019]*(?:\[\^?\w{1,4}\])*(?=\s+(?:[\"'`\u201c\u2018*_]+\w|[(\[\"'`\u201c\u2018*_]*[^\W_a-z]))|[\u3002\uff01\uff1f]"
+    r"(?<![.!?…])[.!?…]+[\"')\]*_\u201d\u2019]*(?:\[\^?\w{1,4}\])*(?=\s+(?:[\"'`\u201c\u2018*_]+\w|[(\[\"'`\u201c\u2018*_]*[^\W_a-z]"
+    r"|[a-z]\S))|[\u3002\uff01\uff1f]"
 )
 _ABBREVIATIONS = frozenset(
     "e.g i.e etc vs cf approx ca no nos vol fig figs sec eq ref mr mrs ms dr prof st jr sr inc ltd co corp est al "
     "gen col lt sgt rev hon gov sen rep capt cmdr adm maj pres mt bros ph.d ph u.s u.k u.n a.m p.m p pp ch art "
-    "jan feb mar apr jun jul aug sep sept oct nov dec".split()
+    "jan feb mar apr jun jul aug sep sept oct nov dec elev pop dept assoc univ "
+    "govt asst appt inst intl prop resp orig supp hist geog incl excl cont".split()
 )
+_LETTERED = frozenset(
+    "zone class grade group type section part plan option terminal gate line route building block platform figure "
+    "table appendix annex schedule category phase stage level model series column row team point vitamin "
+    "hepatitis war".split()
+)
+"""Nouns before a letter that names one of several: "in Zone B." can end a sentence, "J. Smith" goes on."""
+_WHOLE_WORD = re.compile(r"[a-z]{4,}[\"')\]*_]*$|\d[\"')\]*_]*$|[)\]\"'`]$")
+"""The end of a sentence before one that begins in lower case: no abbreviation is so long."""
 _UNIT_LETTER = re.compile(r"\d[ \t]?[°º]?[^\W\d_]$")
 _POINTS_DOWN = re.compile(r"\b(?:following|below|these)\b", re.IGNORECASE)
 _DENIES = re.compile(
@@ -150,8 +162,12 @@ def _split(document: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         before = document[max(at, match.start() - 12) : match.start()]
         last = _LAST_TOKEN.search(before)
         word = last[0].lower().strip(".") if last else ""
-        is_initial = len(word) == 1 and word.isalpha() and not _UNIT_LETTER.search(before)
+        is_initial = len(word) == 1 and word.isalpha() and not _UNIT_LETTER.search(before) and not _is_lettered(before)
         name = document[max(at, match.start() - 30) : match.start()].rpartition(" ")[2]
+        if _begins_in_lower_case(document, match.end()) and not _WHOLE_WORD.search(before):
+            continue
+        if _is_in_aside(document[max(at, match.start() - MAX_ASIDE) : match.start()], match[0]):
+            continue
         if match[0][0] == "!" and name[:1].isupper() and match.start() - len(name) > at:
             continue  # "Yahoo!"
         if match[0].startswith(("...", "\u2026")):
@@ -162,6 +178,25 @@ def _split(document: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         at = match.end()
     if document[at:end].strip():
         yield at, end
+
+
+def _is_lettered(before: str) -> bool:
+    *_, noun, letter = ["", "", *before.split()]
+    return letter.isupper() and noun.lower() in _LETTERED
+
+
+def _begins_in_lower_case(document: str, position: int) -> bool:
+    begin = _NEXT.match(document, position)
+    return begin is not None and begin[1].islower()
+
+
+_NEXT = re.compile(r"\s+(\w)")
+
+
+def _is_in_aside(before: str, stop: str) -> bool:
+    """Return whether a full stop stands in parentheses that begin in lower case: "(elev. 2,829 m)"."""
+    inner = before.rpartition("(")[2]
+    return inner != before and ")" not in inner + stop and inner[:1].islower()
 
 
 def _line_at(document: str, position: int) -> _Line:

@@ -275,8 +275,21 @@ def _join_quantities(items: list[Item]) -> list[Item]:
             number = replace(number, unit=base, factor=size)
             written = " ".join([written, *(item.written for item in items[at : at + width])])
             at += width
+        if found and (joined := _joined(found[-1].key, number)) is not None:
+            before = found.pop()
+            number, written = joined, f"{before.written} {written}"
         found.append(Item("number", number, written))
     return found
+
+
+def _joined(first: Key, second: Quantity) -> Quantity | None:
+    """Return the sum of hours and the minutes behind them, and of other units of time; None for other numbers."""
+    if not isinstance(first, Quantity) or not first.unit == second.unit == "s" or first.step != 1:
+        return None
+    if not 0 < second.value * second.factor < first.factor:
+        return None
+    total = first.value * first.factor / second.factor + second.value
+    return replace(second, value=total, written=f"{first.written} {second.written}")
 
 
 def _unit_at(items: list[Item], at: int) -> tuple[tuple[str, Decimal], int] | None:

@@ -183,6 +183,36 @@ def test_edits_do_not_change_what_is_said(source: str, claim: str) -> None:
         ("Faiths: Muslim 10 %, other 90 %", "Faiths of Server: Muslim 10 %"),
         ("Ice made the lake. It is 38 m deep.", "Ice made the lake. It is 38 m deep."),
         ("The limits are these:\n\n| Name | Port |\n|---|---|\n| a | 1 |\n| b | 2 |", "The port of b is 2."),
+        ("The gz format (which is the default) is old.", "The gz format is old."),
+        ("The gz format, which is the default, is old.", "The gz format is old."),
+        ("The gz format (the default) is old.", "The gz format is old."),
+        ("Ann Berg (1871-1940) was a composer.", "Ann Berg was a composer."),
+        ("The road is 5 miles (8 km) long.", "The road is 5 miles long."),
+        ("The flag (-x) is old.", "The flag is old."),
+        ("The lock (described in section 5) is held.", "The lock is held."),
+        ("The EC (now the EU) grew.", "The EC grew."),
+        ("The lock (also termed the latch) is held.", "The lock is held."),
+        ("The lake covers 40 km, which makes it the largest of five.", "The lake covers 40 km."),
+        ("The plant grows on meadows, and it flowers in June.", "The plant grows on meadows."),
+        ("Traders settled the isles, and the law contains their names.", "Traders settled the isles."),
+        ("If it rains, the server tries to reconnect.", "The server tries to reconnect if it rains."),
+        ("After a fire (or a flood), it is built anew.", "It is built anew after a fire (or a flood)."),
+        ("If it is wet, then the club also stops.", "The club stops if it is wet."),
+        ("In winter, the order of the keys is kept.", "The order of the keys is kept in winter."),
+        ("If it is wet, it is called at dawn.", "It is called at dawn if it is wet."),
+        ("If it is wet, more than 5 dogs bark.", "More than 5 dogs bark if it is wet."),
+        ("If it is wet, at least 5 dogs bark.", "At least 5 dogs bark if it is wet."),
+        ("It is off by default.", "By default, it is off."),
+        ("If it is wet, the dogs may also bark.", "If it is wet, the dogs may bark."),
+        ("The crossing takes 1 h 45 min. It is calm.", "The crossing takes 105 minutes."),
+        ("The moon has 1,468 km of roads.", "The moon has 1,500 km of roads."),
+        ("The marsh rail is related to the sand rail.", "The sand rail is related to the marsh rail."),
+        ("| Name | Home |\n|---|---|\n| Piet | Netherlands |", "The home of Piet is the Netherlands."),
+        ("Parts:\n- 3 leeks (white)\n- salt", "Parts of Server: 3 leeks (white)"),
+        ("The peak (elev. 2,829 m) is old. It is cold.", "It is cold."),
+        ("The cache is full. max_size sets the limit. xz is old.", "xz is old."),
+        ("Discs are needed in Zone B. Dogs park free.", "Dogs park free."),
+        ("The cache holds 5 entries [1]. It is fast.", "The cache holds 5 entries."),
     ],
 )
 def test_what_only_adds_may_go(source: str, claim: str) -> None:
@@ -255,6 +285,27 @@ def test_what_only_adds_may_go(source: str, claim: str) -> None:
         ("Members (former): A, B", "Members of Server: A"),
         ("Ice made the lake. The tower was built in 1900. It is 38 m high.", "Ice made the lake. It is 38 m high."),
         ("The following is not allowed:\n\n| Name | Port |\n|---|---|\n| a | 1 |\n| b | 2 |", "The port of b is 2."),
+        ("The gz format (the old default) is fast.", "The gz format is fast."),
+        ("The rate (formerly the rule) is 5 %.", "The rate is 5 %."),
+        ("Chad (1950-1990) is a state.", "Chad is a state."),
+        ("The road is 5 miles (9 km) long.", "The road is 5 miles long."),
+        ("The lake is old, which makes it void.", "The lake is old."),
+        ("The fee is the sum of the base, and the costs it has in May.", "The fee is the sum of the base."),
+        ("The fee is the sum of the base, and the costs the firm has.", "The fee is the sum of the base."),
+        ("The fee is between the base, and it is the cap.", "The fee is between the base."),
+        ("In 1990, the firm tried to close the plant.", "The firm tried to close the plant in 1990."),
+        ("Use -x to stop if it rains.", "If it rains, use -x to stop."),
+        ("If it rains, the dog barks and the cat sleeps.", "The dog barks and the cat sleeps if it rains."),
+        ("If it rains, at most dogs bark.", "At most dogs bark if it rains."),
+        ("Users who also pay are kept.", "Users who pay are kept."),
+        ("Files also stored there are kept.", "Files stored there are kept."),
+        ("The crossing takes 1 h 90 min.", "The crossing takes 150 minutes."),
+        ("The term is 365 days.", "The term is 370 days."),
+        ("The list is [1, 2].", "The list is [3]."),
+        ('The pair "[1,2] < [1,3]" is true.', 'The pair "[1,3] < [1,2]" is true.'),
+        ("Myths:\n- milk", "Myths of Server: milk"),
+        ("It is not true that the prop. xz is old.", "xz is old."),
+        ("The first marsh borders the sand.", "The sand borders the first marsh."),
     ],
 )
 def test_what_bounds_may_not_go(source: str, claim: str) -> None:
@@ -271,12 +322,12 @@ def test_a_heading_can_turn_what_stands_below_it(heading: str) -> None:
     assert repaired == f"Notes > {heading}: {said}"
 
 
-@pytest.mark.parametrize(("name", "least"), [("paraphrases", 0.1), ("edited_claims", 0.55), ("edited_claims_2", 0.55)])
+@pytest.mark.parametrize(("name", "least"), [("paraphrases", 0.12), ("edited_claims", 0.65), ("edited_claims_2", 0.7)])
 def test_claims_by_other_authors_are_told_apart(name: str, least: float) -> None:
     """Of 200 by authors who had not seen the checker no wrong one is accepted, and every true one is kept.
 
     The true ones are free paraphrases, of which most are quoted, or licensed edits, of which most need no quotation.
-    With the rows by a script over 70 % need none.
+    With the rows by a script over 72 % need none.
     """
     found: Counter[tuple[bool, str]] = Counter()
     for line in (ROWS.parent / "research" / f"{name}.jsonl").read_text("utf-8").splitlines():
@@ -288,7 +339,7 @@ def test_claims_by_other_authors_are_told_apart(name: str, least: float) -> None
     assert (found[False, "held"], found[True, "lost"]) == (0, 0)
     accepted = sum(count for (true, _, held), count in judged().items() if true and held) + found[True, "held"]
     of = sum(count for (true, _, _), count in judged().items() if true) + found[True, "held"] + found[True, "quoted"]
-    assert accepted / of > 0.70
+    assert accepted / of > 0.72
     assert found[True, "held"] / (found[True, "held"] + found[True, "quoted"]) > least
 
 

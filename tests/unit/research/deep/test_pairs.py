@@ -34,6 +34,12 @@ def test_a_sentence_is_read_under_its_own_headings() -> None:
     assert check_statement("The default is 8443, if a certificate is there.", [PAGE]).source == 0
 
 
+def test_headings_are_no_statements() -> None:
+    """What a source says instead is a sentence, and never the heading that shares more words with the statement."""
+    page = SearchedText("# The lock of the log\n\nIt is held by the log.\n\n**Lock of the log**\n\nBread bakes.\n")
+    assert [sentence for _, sentence in page.nearest("The lock of the log is held.")] == ["It is held by the log."]
+
+
 def test_a_row_is_found_by_the_header_of_its_table() -> None:
     """The header itself supports nothing; a table behind another one has its own."""
     table = SearchedText("| Name | Port |\n|---|---|\n| http | 80 |\n\n| Name | Use |\n|---|---|\n| tls | web |\n")
