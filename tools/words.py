@@ -27,9 +27,11 @@ DOCUMENTS = (
 DATA = {
     "benchmarks/search/collections.py",
     "research/smart_model_router_research/deep/asked_extremes.py",
+    "research/smart_model_router_research/deep/asked_relations.py",
     "research/smart_model_router_research/deep/asked_values.py",
     "research/smart_model_router_research/deep/asked_words.py",
     "research/smart_model_router_research/deep/clauses.py",
+    "research/smart_model_router_research/deep/fitting.py",
     "research/smart_model_router_research/deep/offline.py",
     "research/smart_model_router_research/deep/questions.py",
     "research/smart_model_router_research/deep/sentence_answers.py",

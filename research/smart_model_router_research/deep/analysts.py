@@ -21,6 +21,7 @@ from smart_model_router_research.deep.claims import (
     SubQuestion,
 )
 from smart_model_router_research.deep.comparing import compare_claims
+from smart_model_router_research.deep.fitting import is_said
 from smart_model_router_research.deep.folding import FoldedText, fold, folded_text
 from smart_model_router_research.deep.found_answers import FoundAnswer, ReadDocument
 from smart_model_router_research.deep.matching import stem_of
@@ -131,7 +132,7 @@ def answers_of(
     for statement in document.statements:
         if statement.kind is StatementKind.VERSION or telling is None or telling.search(_searched(statement)):
             found = answer_in(statement, pattern, document, topics)
-            if found is not None:
+            if found is not None and is_said(pattern.text, found):
                 yield found
 
 

@@ -11,7 +11,7 @@ from smart_model_router_research.deep.questions import (
     QuestionPattern,
     read_question,
 )
-from smart_model_router_research.deep.values import numbers_in
+from smart_model_router_research.deep.values import dimension_of, numbers_in
 
 
 def name_and_number(item: str) -> tuple[str, str]:
@@ -34,7 +34,9 @@ def without_superlative(pattern: QuestionPattern) -> QuestionPattern:
 _SET = re.compile(
     r"(?:which|what) (?:one )?of (?P<set>.+?) (?:is|are|was|has|have|had) (?:the )?(?P<word>\w+)(?: (?P<what>.*))?$|"
     r"(?:which|what) (?P<noun>[a-z-]+) (?:that|which) (?P<clause>.+?) (?:is|are|has"
-    r"|have) (?:the )?(?P<word2>\w+)(?: (?P<what2>.*))?$",
+    r"|have) (?:the )?(?P<word2>\w+)(?: (?P<what2>.*))?$|"
+    r"(?:which|what) (?:is|are|was) the (?P<word3>\w+) (?P<noun3>[a-z-]+) (?:that|which) (?P<clause3>.+?)"
+    r"(?P<what3> (?:by|in terms of) .+)?$",
     re.IGNORECASE,
 )
 
@@ -44,10 +46,11 @@ def set_and_measure(pattern: QuestionPattern) -> tuple[str, str]:
     match = _SET.match(pattern.text)
     if match is None:
         return "", ""
-    described = match["set"] or f"{match['noun']} {match['clause']}"
+    noun, clause = match["noun"] or match["noun3"], match["clause"] or match["clause3"]
+    described = match["set"] or f"{noun} {clause}"
     described = re.sub(r"^(?:the |all )", "", described)
     described = re.sub(r"^([\w-]+) (?:that|which|who) ", r"\1 ", described)
-    what = (match["what"] or match["what2"] or "").strip()
+    what = (match["what"] or match["what2"] or match["what3"] or "").strip()
     measure = re.sub(r"^(?:by|in terms of|in|measured by|of all by) (?:its |the |their )?", "", what)
     return described, measure or MEASURES.get(pattern.measure, "area")
 
@@ -75,3 +78,13 @@ def compared_measure(pattern: QuestionPattern) -> str:
     if explicit and explicit[1] not in ("than", "or", "of"):
         return explicit[1].strip()
     return next((_MEASURED_BY[word] for word in WORD.findall(text.lower()) if word in _MEASURED_BY), "")
+
+
+_OF_LENGTHS = frozenset("longest shortest farthest nearest".split())
+
+
+def can_compare(pattern: QuestionPattern, number: str) -> bool:
+    """Return whether a superlative fits a number: the largest country is not that of the longest border."""
+    found = next(numbers_in(number), None)
+    is_length = found is not None and dimension_of(found.unit) == "length"
+    return not is_length or pattern.measure in _OF_LENGTHS or pattern.measure in MEASURES

@@ -48,7 +48,12 @@ def compare_claims(one: ResearchClaim, other: ResearchClaim) -> ClaimComparison:
 
 def compare_values(one: ResearchClaim, mine: StatedValue, other: ResearchClaim, its: StatedValue) -> ClaimComparison:
     """Return how two claims about one matter stand to each other, by their values as they were read."""
-    if mine.total is None or its.total is None:
+    if is_polar(one) or is_polar(other):
+        if not (is_polar(one) and is_polar(other)):
+            return ClaimComparison(Relation.UNRELATED)
+        if _denies(one.text) is _denies(other.text):
+            return ClaimComparison(Relation.AGREES)
+    elif mine.total is None or its.total is None:
         if (mine.total is None) != (its.total is None):
             return ClaimComparison(Relation.UNRELATED)
         if mine.name == its.name:
@@ -60,6 +65,37 @@ def compare_values(one: ResearchClaim, mine: StatedValue, other: ResearchClaim, 
     elif (qualifier := _explained(mine, its) or _explained(its, mine)) is not None:
         return ClaimComparison(Relation.RECONCILED, note=f"{one.value!r} and {other.value!r} agree by {qualifier!r}")
     return _decided(one, other)
+
+
+_DENIAL = re.compile(r"\b(?:not|no|never|neither|nor|cannot|without)\b|n['\u2019]t\b", re.IGNORECASE)
+
+
+def _denies(text: str) -> bool:
+    return _DENIAL.search(text) is not None
+
+
+def is_polar(claim: ResearchClaim) -> bool:
+    """Return whether the value of a claim is its whole sentence: another one contradicts it where one alone denies."""
+    value = fold(claim.value).rstrip(".")
+    return bool(value) and any(fold(evidence.quote).rstrip(".") == value for evidence in claim.evidence)
+
+
+def differs(one: str, other: str, *, is_whole: bool = False) -> bool:
+    """Return whether two values, or two whole sentences about one question, cannot both hold."""
+    if is_whole:
+        return _denies(one) is not _denies(other)
+    mine, its = ([item.key for item in read_items(fold(text))] for text in (one, other))
+    days = [next((key for key in keys if isinstance(key, tuple)), None) for keys in (mine, its)]
+    if days[0] is not None and days[1] is not None:
+        width = min(len(days[0]), len(days[1]))
+        return bool(days[0][:width] != days[1][:width])
+    numbers = [next((key for key in keys if isinstance(key, Quantity)), None) for keys in (mine, its)]
+    if numbers[0] is not None and numbers[1] is not None:
+        return numbers[0].unit == numbers[1].unit and not (
+            is_same(numbers[0], numbers[1]) or is_same(numbers[1], numbers[0])
+        )
+    words = [set(re.findall(r"\w+", fold(text).casefold())) for text in (one, other)]
+    return (numbers[0] is None) == (numbers[1] is None) and not (words[0] <= words[1] or words[1] <= words[0])
 
 
 def _decided(one: ResearchClaim, other: ResearchClaim) -> ClaimComparison:

@@ -17,14 +17,16 @@ from smart_model_router_research.deep.claims import (
     SourceTier,
     SubQuestion,
 )
+from smart_model_router_research.deep.comparing import is_polar
 from smart_model_router_research.deep.contradictions import find_contradictions, settle
 from smart_model_router_research.deep.edits import unvouched
 from smart_model_router_research.deep.folding import FoldedText, fold, folded_text
 from smart_model_router_research.deep.inferences import recompute
-from smart_model_router_research.deep.matching import alternatives, any_in, placed_stems
+from smart_model_router_research.deep.matching import any_in, placed_stems
 from smart_model_router_research.deep.quantities import Quantity
 from smart_model_router_research.deep.repair import quotation
 from smart_model_router_research.deep.sources import StoredDocument
+from smart_model_router_research.deep.statement_stems import senses_of
 from smart_model_router_research.deep.words import Item, read_items
 
 _RECOMMENDING = frozenset("should must shall recommend recommends recommended advise advised prefer avoid".split())
@@ -130,7 +132,7 @@ class ClaimExaminer:
         """Return whether value, unit, attribute and both entities stand in the claim, in a quote or in its headings."""
         items = read_items(fold(claim.text))
         stated_numbers = [item for item in read_items(fold(claim.value)) if isinstance(item.key, Quantity)]
-        if any(item.key in _DENYING for item in items) or _others_in(items, stated_numbers):
+        if not is_polar(claim) and (any(item.key in _DENYING for item in items) or _others_in(items, stated_numbers)):
             return False
         texts = [claim.text]
         for each in claim.evidence:
@@ -144,7 +146,7 @@ class ClaimExaminer:
         besides = [fold(text).replace(fold(claim.entity), " ") if claim.entity else text for text in texts]
         stems = frozenset(placed.stem for text in besides for placed in placed_stems(text))
         # Of what the question asked for, its stems: a source can have another word of the same meaning.
-        return all(any_in(alternatives(placed.stem), stems) for placed in placed_stems(claim.attribute))
+        return all(any_in(senses_of(placed.stem), stems) for placed in placed_stems(claim.attribute))
 
     def _is_dated(self, claim: ResearchClaim, documents: list[StoredDocument]) -> bool:
         days = {day.day for document in documents for day in (document.published, document.modified) if day}

@@ -23,6 +23,14 @@ class ReadDocument:
         """The statements of the document."""
         return statements_of(self.stored.text)
 
+    def place_of(self, statement: Statement) -> int:
+        """Return the number of one of its statements; -1 for one of another document."""
+        return self._places.get(id(statement), -1)
+
+    @cached_property
+    def _places(self) -> dict[int, int]:
+        return {id(statement): at for at, statement in enumerate(self.statements)}
+
     @cached_property
     def by_stem(self) -> StatementStems:
         """The statements by their stems."""

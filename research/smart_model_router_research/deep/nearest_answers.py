@@ -12,6 +12,7 @@ from dataclasses import replace
 from smart_model_router_research.deep.asked_values import WHOLE, AskedKind, AskedValue, asked_value
 from smart_model_router_research.deep.asked_words import AskedWord, words_of
 from smart_model_router_research.deep.claims import ResearchClaim
+from smart_model_router_research.deep.fitting import is_said
 from smart_model_router_research.deep.folding import fold
 from smart_model_router_research.deep.found_answers import FoundAnswer, ReadDocument
 from smart_model_router_research.deep.matching import stem_of, stems_of
@@ -70,6 +71,24 @@ def nearest_answers(question: str, documents: Sequence[ReadDocument]) -> list[Fo
     words = words_of(question, documents)
     found = ranked(question, asked, words, documents)
     return [_found(one, words) for one in chosen(found, question, asked, words)]
+
+
+def fitting_answers(question: str, documents: Sequence[ReadDocument]) -> list[FoundAnswer]:
+    """Return the answers of all statements that say what a question asks, the best first; they may differ."""
+    asked = asked_value(question)
+    words = words_of(question, documents)
+    found = ranked(question, asked, words, documents)
+    return [_found(one, words) for one in _fitting(found, question, asked, words)]
+
+
+def _fitting(
+    statements: Sequence[RankedStatement], question: str, asked: AskedValue, words: Sequence[AskedWord]
+) -> list[RankedStatement]:
+    return [
+        one
+        for one in statements
+        if is_near(one, question, asked, words) and is_said(question, _found(one, words), words)
+    ]
 
 
 def defined_near(name: str, documents: Sequence[ReadDocument]) -> list[FoundAnswer]:
@@ -153,7 +172,7 @@ def chosen(
     statements: Sequence[RankedStatement], question: str, asked: AskedValue, words: Sequence[AskedWord]
 ) -> list[RankedStatement]:
     """Return the statement that answers, with those of other documents that are as good; none where several could."""
-    fitting = [one for one in statements if is_near(one, question, asked, words)]
+    fitting = _fitting(statements, question, asked, words)
     if not fitting or fitting[0].score < LEAST_OF_BEST * statements[0].score:
         return []
     best = fitting[0]
@@ -161,7 +180,7 @@ def chosen(
     if asked.kind in WHOLE:
         if asked.noun.endswith("s"):
             listed = _listed(best, fitting)
-            return listed if len(listed) > 1 or _ENUMERATES.search(best.statement.text) else []
+            return listed if len(listed) > 1 or enumerates(best.statement.text, question) else []
         other = next((one for one in fitting[1:] if one.statement.text != best.statement.text), None)
         return [best] if other is None or best.score - other.score >= WHOLE_MARGIN else []
     if asked.kind in COMPARED and best.own >= SURE:
@@ -176,8 +195,15 @@ def chosen(
     return [best] if all(_shares(one, best) for one in equal) else []
 
 
-_ENUMERATES = re.compile(r"\w,? (?:and|or) \w|, |: |\bonly\b")
-"""Statements that can name several things, or say that there is one alone."""
+_SEVERAL = re.compile(r": |\bonly\b|\S+, \S+(?: \S+)?,? (?:and|or) \S", re.IGNORECASE)
+_TWO = re.compile(r"(\w+)[`\"*]*,? (?:and|or) [`\"*]*(\w+)")
+
+
+def enumerates(text: str, question: str) -> bool:
+    """Return whether a statement can name several things that a question does not, or says that there is one alone."""
+    asked = stems_of(question)
+    pairs = [stems_of(f"{match[1]} {match[2]}") for match in _TWO.finditer(text)]
+    return _SEVERAL.search(text) is not None or any(len(pair) == 2 and not pair & asked for pair in pairs)
 
 
 def _listed(best: RankedStatement, fitting: Sequence[RankedStatement]) -> list[RankedStatement]:
@@ -218,7 +244,7 @@ def is_weak(claim: ResearchClaim, pattern: QuestionPattern) -> bool:
 
     Its value is its whole sentence, or one thing for several, or none of the kind that is counted.
     """
-    if not claim.evidence or pattern.wanted is Wanted.VERSION:
+    if not claim.evidence or pattern.wanted in (Wanted.VERSION, Wanted.YES_NO):
         return False
     quote = fold(claim.evidence[0].quote)
     if claim.value.count("(") != claim.value.count(")"):
@@ -230,4 +256,4 @@ def is_weak(claim: ResearchClaim, pattern: QuestionPattern) -> bool:
     if asked.kind is AskedKind.COUNT and not re.search(rf"\d|\b(?:{'|'.join(NUMBER_WORDS)})\b", claim.value.lower()):
         return True
     is_several = asked.noun.endswith("s") and label_of(quote) is None and not quote.startswith("|")
-    return is_several and (claim.value == claim.entity or not _ENUMERATES.search(quote))
+    return is_several and (claim.value == claim.entity or not enumerates(quote, pattern.text))

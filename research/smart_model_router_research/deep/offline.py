@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Protocol
 
-from smart_model_router_research.deep.analysts import ClaimDrafter, analyse, answers_of, standing
+from smart_model_router_research.deep.analysts import ClaimDrafter, analyse, answers_of, best_of, standing
 from smart_model_router_research.deep.asked_extremes import (
+    can_compare,
     compared_measure,
     name_and_number,
     set_and_measure,
     without_superlative,
 )
-from smart_model_router_research.deep.claims import ResearchClaim, SubQuestion
+from smart_model_router_research.deep.claims import ClaimKind, ResearchClaim, SubQuestion
 from smart_model_router_research.deep.corpus_search import HITS, CorpusSearch
+from smart_model_router_research.deep.fitting import said_above
 from smart_model_router_research.deep.folding import fold
 from smart_model_router_research.deep.found_answers import FoundAnswer, ReadDocument
 from smart_model_router_research.deep.inferences import InferenceError, Operation, infer
+from smart_model_router_research.deep.listed_pairs import MAX_MEMBERS, best_of_each, mirrored, pairs_in
 from smart_model_router_research.deep.matching import stems_of
 from smart_model_router_research.deep.naming import is_named_in
 from smart_model_router_research.deep.nearest_answers import defined_near, is_weak, names_near, nearest_answers
@@ -30,16 +33,15 @@ from smart_model_router_research.deep.questions import (
     read_question,
 )
 from smart_model_router_research.deep.readings import SYMMETRIC
+from smart_model_router_research.deep.rivals import as_one_matter, is_read_by_head, property_of, rivals_of
 from smart_model_router_research.deep.sources import StoredDocument
 from smart_model_router_research.deep.topics import plan_questions
-from smart_model_router_research.deep.values import items_of, without_name
+from smart_model_router_research.deep.values import items_of
 
 MANY_HITS = 40
 """Passages that are looked at where an entity has to be found by what is said of it."""
 TITLE_HITS = 6
 """Passages that are looked at for the pages of the things that a question names."""
-MAX_MEMBERS = 60
-"""Things that are compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,7 @@ class OfflineSession:
         self._extra = extra
         self.claims: list[ResearchClaim] = []
         self.documents: dict[str, StoredDocument] = {}
+        self._met: dict[str, ReadDocument] = {}
         self.question = SubQuestion(id="", text="")
 
     async def ask(self, question: SubQuestion) -> list[ResearchClaim]:
@@ -138,16 +141,46 @@ class OfflineSession:
             return found
         if pattern.superlative is not None and set_and_measure(pattern)[0]:
             return []
+        self._met.clear()
         direct = await self._direct(pattern) or await self._counted(pattern)
         if pattern.wanted is Wanted.DEFINITION:
             return direct if _names_entity(direct, pattern) else await self._defined(pattern) or direct
         if direct and not all(is_weak(claim, pattern) for claim in direct):
-            return direct
-        return await self._nearest(pattern)
+            return self._with_rivals(direct, pattern)
+        near = await self._nearest(pattern)
+        return self._with_rivals(near or self._property(pattern), pattern)
+
+    def _property(self, pattern: QuestionPattern) -> list[ResearchClaim]:
+        """Return the claim of the label or column that has the noun of "Which port does X listen on?"."""
+        asked = property_of(pattern)
+        found = [each for one in self._met.values() for each in answers_of(one, asked)] if asked is not None else []
+        best = best_of([each for each in found if is_read_by_head(each)], pattern)
+        return [claim for each in best if (claim := self._drafted(each, pattern)) is not None]
+
+    def _with_rivals(self, claims: list[ResearchClaim], pattern: QuestionPattern) -> list[ResearchClaim]:
+        """Return claims with those that say something else about the same, all of them as claims about one matter."""
+        if not claims or any(claim.kind is ClaimKind.INFERENCE for claim in claims):
+            return claims
+        documents = list(self._met.values())
+        rivals = [self._drafted(each, pattern) for each in rivals_of(pattern, claims, documents)]
+        together = [*claims, *(each for each in rivals if each is not None)]
+        if len(together) < 2:
+            return claims
+        said = [self._stems_around(claim) for claim in together]
+        known = {claim.id: claim for claim in as_one_matter(pattern.text, together, said)}
+        self.claims = [known.get(claim.id, claim) for claim in self.claims]
+        return list(known.values())
+
+    def _stems_around(self, claim: ResearchClaim) -> frozenset[str]:
+        document = self._met[claim.evidence[0].doc_id]
+        quote = claim.evidence[0].quote
+        found = next((each for each in document.statements if each.text.startswith(quote[:60])), None)
+        return stems_of(claim.text) | (said_above(found, document) if found else frozenset())
 
     async def _read(self, text: str, most: int = HITS) -> list[ReadDocument]:
         found = [document for corpus in self._corpora for document in await corpus.search(text, most)]
         self.documents |= {one.stored.id: one.stored for one in found}
+        self._met |= {one.stored.id: one for one in found}
         return found
 
     def _kept(self, claims: Sequence[ResearchClaim]) -> list[ResearchClaim]:
@@ -202,13 +235,13 @@ class OfflineSession:
             names = {fold(name).casefold() for name in found.document.names}
             if found.statement.label.casefold() not in SYMMETRIC or not names & asked:
                 continue
-            for one in _pairs_in(found):
+            for one in pairs_in(found):
                 if (claim := self._drafted(one, pairs)) is None:
                     continue
                 claims.append(claim)
                 for document in await self._read(claim.other, TITLE_HITS):
-                    mirrored = _mirrored(one, document)
-                    drafted = mirrored and self._drafted(mirrored, pairs)
+                    of_other = mirrored(one, document)
+                    drafted = of_other and self._drafted(of_other, pairs)
                     claims += [drafted] if drafted else []
         return claims
 
@@ -269,8 +302,14 @@ class OfflineSession:
             return await self._measured(operation, measure, listed, members) if listed else []
         for found in await self._lists(plain):
             claims = self._items_with_numbers(found, plain)
-            if len(claims) > 1 and (
-                inferred := self._inferred(operation, claims, f"{found.attribute} of {found.entity} in these sources")
+            if (
+                len(claims) > 1
+                and can_compare(pattern, claims[0].value)
+                and (
+                    inferred := self._inferred(
+                        operation, claims, f"{found.attribute} of {found.entity} in these sources"
+                    )
+                )
             ):
                 return inferred
         return []
@@ -362,39 +401,3 @@ class OfflineSession:
 def _names_entity(claims: Sequence[ResearchClaim], pattern: QuestionPattern) -> bool:
     """Return whether claims say the name whose meaning is asked for."""
     return any(is_named_in(name, claim.text) for claim in claims for name in pattern.entities)
-
-
-def best_of_each(found: Sequence[FoundAnswer]) -> list[FoundAnswer]:
-    """Return the best answer of each document that is about as good as the best of all."""
-    best = max((answer.score for answer in found), default=0.0)
-    kept: dict[str, FoundAnswer] = {}
-    for answer in sorted(found, key=lambda answer: -answer.score):
-        if best - answer.score < 0.3:
-            kept.setdefault(answer.document.stored.id, answer)
-    return list(kept.values())
-
-
-def _pairs_in(found: FoundAnswer) -> Iterator[FoundAnswer]:
-    """Yield each item of a list as a pair with the thing that the list is of."""
-    for item in items_of(found.statement.value)[:MAX_MEMBERS]:
-        name, number = name_and_number(item)
-        if name and number:
-            value = without_name(item, name)
-            yield replace(found, value=value, item=item, entity=found.document.names[0], other=name, unit="")
-
-
-def _mirrored(pair: FoundAnswer, document: ReadDocument) -> FoundAnswer | None:
-    """Return what the page of the second thing of a pair says of the pair."""
-    if not any(_is_name(name, pair.other) for name in document.names):
-        return None
-    for statement in document.statements:
-        if statement.label == pair.statement.label:
-            page = replace(pair, document=document, statement=statement)
-            for one in _pairs_in(page):
-                if _is_name(one.other, pair.entity):
-                    return one
-    return None
-
-
-def _is_name(one: str, other: str) -> bool:
-    return fold(one).casefold() == fold(other).casefold()

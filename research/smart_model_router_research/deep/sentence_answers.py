@@ -78,7 +78,7 @@ def _said(statement: Statement, pattern: QuestionPattern, document: ReadDocument
     if wanted is Wanted.YES_NO:
         if match.coverage < LEAST_YES_NO_COVERAGE or not match.hits:
             return None
-        return _Said("no" if _DENIES.search(text) else "yes")
+        return _Said(" ".join(text.split()))
     return _stated(statement, pattern, document, match)
 
 
@@ -111,9 +111,6 @@ def _stated(statement: Statement, pattern: QuestionPattern, document: ReadDocume
     if is_open and len(match.hits) + len(pattern.entities) >= 3:
         return _Said(" ".join(text.split()), -0.3)
     return None
-
-
-_DENIES = re.compile(r"\b(?:not|no|never|cannot|can't|isn't|doesn't|won't|aren't|without)\b", re.IGNORECASE)
 
 
 def _attribute(pattern: QuestionPattern) -> str:

@@ -96,7 +96,7 @@ class StatementStems:
                 other = self._sorted[at]
                 if not other.startswith(root):
                     break
-                if other not in senses and _is_akin(stem, other):
+                if other not in senses and is_akin(stem, other):
                     yield other, SAME_ROOT
 
     def worths(self, stem: str, joined: Iterable[str] = ()) -> tuple[dict[int, float], dict[int, float]]:
@@ -137,7 +137,7 @@ class StatementStems:
 _DEEPEST = 8
 
 
-def _is_akin(one: str, other: str) -> bool:
+def is_akin(one: str, other: str) -> bool:
     """Return whether two stems begin alike for most of their length: sponsor and sponsorship."""
     shared = next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
     longer = max(len(one), len(other))

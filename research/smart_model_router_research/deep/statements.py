@@ -321,7 +321,7 @@ class _Reader:
 
     def _read_piece(self, text: str, start: int, is_item: bool, lead_in: str) -> Iterator[Statement]:
         scope = self.scope
-        if (label := label_of(text)) is not None:
+        if (label := label_of(text)) is not None and not _is_clause(label[0], text):
             yield self._made(StatementKind.LABELLED, text, start, scope, label[0], label[1], lead_in=lead_in)
             if not is_item and len(text) < 80:
                 return
@@ -340,6 +340,14 @@ class _Reader:
                 yield self._made(StatementKind.SENTENCE, sentence, start + at, scope, lead_in=lead_in, before=first)
             first = first or sentence
             at += len(sentence)
+
+
+_CLAUSE_WORDS = 4
+
+
+def _is_clause(label: str, text: str) -> bool:
+    """Return whether what stands before a colon is a clause of prose: the first of several sentences goes on there."""
+    return len(label.split()) >= _CLAUSE_WORDS and len(split_sentences(text)) > 1
 
 
 def statements_of(text: str) -> list[Statement]:
