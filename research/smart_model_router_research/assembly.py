@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import asdict
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -14,7 +13,13 @@ from smart_model_router.domain.suggest import did_you_mean
 from smart_model_router_research.deep.claims import SourceTier
 from smart_model_router_research.deep.rounds import PATIENCE_OF
 from smart_model_router_research.engine.sqlite_store import SqliteRunStore
-from smart_model_router_research.pipeline.run_inputs import ANALYSTS, AnalystRole, ResearchBudget, RunInputs
+from smart_model_router_research.pipeline.run_inputs import (
+    ANALYSTS,
+    AnalystRole,
+    ResearchBudget,
+    RunInputs,
+    absolute_paths,
+)
 from smart_model_router_scoring.confidence.gates import MIN_RECENT_SOURCES
 from smart_model_router_scoring.options import ConfigError
 
@@ -86,15 +91,3 @@ def research_inputs(
     if found.moment().date() > now.astimezone(UTC).date():
         raise ConfigError("as_of", found.as_of, f"a day up to today, {date.isoformat(now.astimezone(UTC).date())},")
     return found
-
-
-def absolute_paths(paths: Iterable[str | Path]) -> tuple[str, ...]:
-    """Return paths from the root, each once: a run that goes on in another folder finds the same."""
-    return tuple(dict.fromkeys(map(_absolute, paths)))
-
-
-def _absolute(path: str | Path) -> str:
-    try:
-        return str(Path(path).expanduser().resolve())
-    except RuntimeError:  # `~` of a user who is unknown, or links that lead to themselves
-        return str(Path(path).absolute())

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, cast
 
 import pytest
 
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.testing import LoopClock, run_virtual
-from smart_model_router_research.engine import Approval, ForkChanges, RunState, RunStore, StoreUnavailable
-from smart_model_router_research.workflow import Step, WorkflowDefinition, WorkflowInput
+from smart_model_router_research.engine import (
+    Approval,
+    Budget,
+    ForkChanges,
+    RunInterrupted,
+    RunState,
+    RunStore,
+    StoreUnavailable,
+)
+from smart_model_router_research.workflow import Costs, Step, StepInput, WorkflowDefinition, WorkflowInput
 from tests.conformance.engine_harness import EngineHarness, Trace, passing, states
 
 HALF = "\ud83d"
@@ -126,6 +134,56 @@ class HazardContract(EngineHarness):
             result: Any = await cast("Any", self.engine(store)).resume(workflow, self.context())
             assert states(result) == {"a": "failed"}
             assert LoopClock().now() == pytest.approx(context.deadline)
+
+        run_virtual(main())
+
+    def test_a_run_that_goes_on_after_its_limit_has_its_reserve_from_then(self) -> None:
+        """C19: what always runs ends it, also inside a subgraph; all else is skipped."""
+        trace = Trace()
+        inner = WorkflowDefinition("inner", [Step("b", trace.work(4), always=True)])
+        steps = [
+            Step("a", trace.work(60)),
+            Step("end", kind="workflow", workflow=inner, needs=("a",), always=True),
+            Step("late", trace.work(4), ("a",), always=True),
+        ]
+        workflow = WorkflowDefinition("w", steps)
+        options: dict[str, Any] = {"budget": Budget(reserve=Costs(seconds=5))}
+
+        async def main() -> None:
+            store = self.store()
+            context = self.context(deadline=LoopClock().now() + 20, **options)
+            task = asyncio.create_task(self.engine(store).execute(workflow, context))
+            await passing(3)
+            task.cancel()
+            await asyncio.wait([task])
+            await passing(100)
+            result: Any = await cast("Any", self.engine(store)).resume(workflow, self.context(**options))
+            assert states(result) == {"a": "timeout", "end": "succeeded", "end.b": "succeeded", "late": "succeeded"}
+            assert LoopClock().now() == pytest.approx(context.deadline - 20 + 103 + 4)
+
+        run_virtual(main())
+
+    def test_a_step_that_breaks_off_its_run_can_be_tried_again(self) -> None:
+        """Nothing of it is settled, what runs beside it is cancelled, and the run is held by no process."""
+        trace = Trace()
+        full = [True]
+
+        async def write(step: StepInput) -> Mapping[str, Any]:
+            if full.pop():
+                full.append(False)
+                raise RunInterrupted("the disk", "is full")
+            return {"of": step.step}
+
+        workflow = WorkflowDefinition("w", [Step("a", trace.work(60)), Step("b", write)])
+
+        async def main() -> None:
+            store = self.store()
+            with pytest.raises(RunInterrupted, match="the disk: is full"):
+                await self.engine(store).execute(workflow, self.context())
+            run = await store.load("r")
+            assert (run.state, run.owner, trace.running) == (RunState.RUNNING, "", 0)
+            result = await self.engine(store).execute(workflow, self.context())
+            assert states(result) == {"a": "succeeded", "b": "succeeded"}
 
         run_virtual(main())
 

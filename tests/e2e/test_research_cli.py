@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 from pathlib import Path
@@ -68,6 +69,7 @@ def test_runs_are_listed_and_shown(answered: Answered) -> None:
     assert (shown["status"], shown["delivery"], shown["usage"]["documents"]) == ("completed", "full", 2)
     assert id_of(done) in smr("research", "list").stdout
     assert "completed" in smr("research", "status", id_of(done)).stdout
+    assert smr("research", "verify", id_of(done)).stderr.endswith("sound\n")
 
 
 def test_a_report_is_printed_again_in_other_forms(answered: Answered) -> None:
@@ -138,13 +140,40 @@ def test_ctrl_c_stops_a_run_so_that_it_can_go_on(smr: Smr) -> None:
     assert b"never awaited" not in told
 
     assert f"smr research resume {run}" in smr("research", "list").stderr
+    standing = json.loads(smr("research", "status", run, "--json").stdout)
+    assert [standing["state"], standing["status"]] == ["interrupted", "interrupted"]
     watched = smr("research", "watch", run)
     assert (watched.returncode, f"smr research resume {run}" in watched.stderr) == (1, True)
+    (smr.folder / "docs").rename(smr.folder / "moved")
+    lost = smr("research", "run", TOPIC, "--corpus", "docs", *AS_OF)
+    assert (lost.returncode, "not there" in lost.stderr) == (2, True)
+    (smr.folder / "moved").rename(smr.folder / "docs")
     smr.folder = written(smr.folder / "elsewhere", {})
     done = smr("research", "resume", run)
     assert done.returncode == 0, done.stderr
     assert "  it goes on\n" in done.stderr
     assert "The population of Harwick is 8700." in done.stdout
+
+
+def test_ctrl_c_before_a_run_began_says_so(smr: Smr) -> None:
+    """While the command still reads its settings."""
+    pipe = smr.folder / "pipe"
+    os.mkfifo(pipe)
+    running = smr.start("research", "run", TOPIC, "--corpus", "docs", "--evaluation", str(pipe))
+    with pipe.open("wb"):
+        running.send_signal(signal.SIGINT)
+        _, told = running.communicate(timeout=SECONDS)
+
+    assert (running.returncode, told) == (130, b"interrupted before it began\n")
+
+
+def test_a_list_says_what_it_leaves_out(smr: Smr) -> None:
+    """With the option that lists them all."""
+    written(smr.folder / "docs", PAGES)
+    for _ in range(2):
+        smr("research", "run", TOPIC, "--corpus", "docs", *AS_OF)
+
+    assert "older runs that are not listed: 1; all of them: --limit 2" in smr("research", "list", "--limit", "1").stderr
 
 
 def test_without_a_source_nothing_begins(smr: Smr) -> None:

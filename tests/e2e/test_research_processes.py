@@ -62,7 +62,7 @@ def is_as_undisturbed(base: Path, files: Mapping[str, bytes]) -> bool:
     folder = base / "runs" / "run"
     assert one(base / "runs.db", "PRAGMA integrity_check") == "ok"
     assert verify(folder).problems == ()
-    left = {each.name for each in (base / "runs").iterdir()} - {"run", "indexes"}
+    left = {each.name for each in (base / "runs").iterdir()} - {"run", ".indexes"}
     assert left == set()
     return comparable(folder) == files
 

@@ -18,7 +18,7 @@ from smart_model_router_research.deep.research_run import ResearchRun
 def write_artefacts(run: ResearchRun, folder: Path) -> None:
     """Write the artefacts of a run to a new folder, the manifest last. Raises ArtefactError; then nothing is there.
 
-    They are written to a folder beside it that begins with a dot, brought to the disk, and renamed. A run that does not
+    They are written to a folder beside it (`beside`), brought to the disk, and renamed. A run that does not
     hold together (`faults_of`) is refused, and a folder that exists, unless it is empty.
     """
     if faults := faults_of(run):
@@ -30,7 +30,7 @@ def write_artefacts(run: ResearchRun, folder: Path) -> None:
     written: Path | None = None
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        written = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+        written = Path(tempfile.mkdtemp(prefix=beside(folder), dir=folder.parent))
         _write(files, written)
         written = written.rename(folder)
         _sync(folder.parent)
@@ -40,6 +40,11 @@ def write_artefacts(run: ResearchRun, folder: Path) -> None:
         if isinstance(error, OSError):
             raise ArtefactError(str(folder), f"it cannot be written: {error.strerror or error}") from error
         raise
+
+
+def beside(folder: Path) -> str:
+    """Return how the names of unfinished folders beside one begin; no name of another run begins in this way."""
+    return f".{folder.name}~"
 
 
 def _write(files: Mapping[str, bytes], folder: Path) -> None:

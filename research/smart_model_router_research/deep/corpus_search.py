@@ -53,10 +53,13 @@ class SearchIncomplete(SmartRouterError):
 class CorpusSearch:
     """A corpus: its index, what is known of all its documents, and those that were read.
 
-    They are kept as long as the index stays as it is.
+    They are kept as long as the index stays as it is. `place` is the path that it was opened from.
     """
 
-    def __init__(self, index: SearchIndex | str | Path, corpus: Corpus, context: ReadingContext) -> None:
+    def __init__(
+        self, index: SearchIndex | str | Path, corpus: Corpus, context: ReadingContext, place: str = ""
+    ) -> None:
+        self.place = place
         self.index = index if isinstance(index, SearchIndex) else SearchIndex(index)
         self.corpus = corpus
         self._context = context

@@ -17,7 +17,7 @@ from smart_model_router_research.deep.asked_extremes import (
     without_superlative,
 )
 from smart_model_router_research.deep.claims import ClaimKind, ResearchClaim, SubQuestion
-from smart_model_router_research.deep.corpus_search import HITS, CorpusSearch
+from smart_model_router_research.deep.corpus_search import HITS
 from smart_model_router_research.deep.fitting import said_above
 from smart_model_router_research.deep.folding import fold
 from smart_model_router_research.deep.found_answers import FoundAnswer, ReadDocument
@@ -69,7 +69,7 @@ class OfflineAnswer:
         return tuple(known[each].value for ids in self.answers.values() for each in ids)
 
 
-async def answer_offline(topic: str, corpora: Sequence[CorpusSearch]) -> OfflineAnswer:
+async def answer_offline(topic: str, corpora: Sequence[DocumentSearch]) -> OfflineAnswer:
     """Return what corpora say to a topic. Raises ValueError for a blank topic, IndexNotReady without an index."""
     questions = plan_questions(topic)
     session = OfflineSession(corpora)

@@ -79,7 +79,12 @@ def lowered_tier(verdict: TierVerdict, proposed: object, reason: str) -> TierVer
     return TierVerdict(tier, f"lowered by a model ({told}); by rule {verdict.tier}: {verdict.reason}")
 
 
-def _verdicts(document: StoredDocument, host: str, policy: SourcePolicy) -> Iterator[TierVerdict]:
+def operator_tier(document: StoredDocument, policy: SourcePolicy) -> TierVerdict | None:
+    """Return the tier that the operator gives a document; None where the policy says nothing of it."""
+    return next(_ordered(document, host_of(_original(document.url)), policy), None)
+
+
+def _ordered(document: StoredDocument, host: str, policy: SourcePolicy) -> Iterator[TierVerdict]:
     if blocked := policy.blocks(host):
         yield TierVerdict(SourceTier.C, f"the operator blocks {blocked}")
     if not document.corpus and document.url and not policy.allows(host):
@@ -89,6 +94,10 @@ def _verdicts(document: StoredDocument, host: str, policy: SourcePolicy) -> Iter
         for domain in parents_of(host)
         if domain in policy.tiers
     )
+
+
+def _verdicts(document: StoredDocument, host: str, policy: SourcePolicy) -> Iterator[TierVerdict]:
+    yield from _ordered(document, host, policy)
     if document.corpus:
         yield TierVerdict(document.tier, document.tier_reason or f"corpus {document.corpus}")
     if not host and not document.publisher:

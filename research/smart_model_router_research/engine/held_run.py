@@ -115,7 +115,10 @@ class HeldRun:
         left = None if fresh else was.seconds_left
         deadline = min(context.deadline, math.inf if left is None else self._clock.now() + left)
         known = {name: self.results[name] for name in workflow.by_name if name in self.results}
-        self.root = GraphState(workflow, was.inputs, limit=deadline, results=known)
+        self._deadline, tail = deadline, deadline
+        if self._known and context.budget is not None:  # its time may be over: what has to end it has its reserve
+            tail = max(deadline, self._clock.now() + context.budget.reserve.seconds)
+        self.root = GraphState(workflow, was.inputs, limit=tail, results=known)
         self._passes = {"": self.root.passes}
         self.ended = None if was.state in OPEN else self._result()
         if was.state is RunState.CANCELLED and self.ended is not None:  # also between two passes of a loop
@@ -341,9 +344,10 @@ class HeldRun:
 
     def _limit(self, graph: GraphState, step: Step) -> float:
         """Return the instant by which a step has to end: some time of the run is kept for steps that always run."""
+        if step.always:
+            return graph.limit
         budget = self._context.budget
-        kept = 0.0 if step.always or budget is None else budget.reserve.seconds
-        return min(graph.limit, self.root.limit - kept)
+        return min(graph.limit, self._deadline - (0.0 if budget is None else budget.reserve.seconds))
 
     def _committed(self) -> Costs:
         """Return what was spent, and what the steps under way will probably add to it."""

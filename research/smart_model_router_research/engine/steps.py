@@ -15,6 +15,7 @@ from smart_model_router.domain.ports import Clock, Dice
 from smart_model_router_research.engine.journal import RunJournal
 from smart_model_router_research.engine.protocol import RunEventKind
 from smart_model_router_research.engine.states import FREE, Results, StepResult, StepState, outputs_of
+from smart_model_router_research.engine.store_port import RunInterrupted
 from smart_model_router_research.workflow.definition import (
     COSTS,
     Costs,
@@ -93,8 +94,8 @@ class StepRunner:
 
         A step that has settled with the same input does not run again. `limit` (monotonic) is that of the run: an
         attempt that it cuts is the last. An error, a time-out included, is retried with full-jitter back-off while
-        attempts are left, unless it is PERMANENT. Raises CancelledError when the task is cancelled, whatever the work
-        makes of it; what it had paid by then is kept.
+        attempts are left, unless it is PERMANENT. Raises RunInterrupted as the work does, and CancelledError when the
+        task is cancelled, whatever the work makes of it; what it had paid by then is kept.
         """
         attempt, costs = 0, FREE
         while True:
@@ -187,6 +188,8 @@ class _Attempt:
         )
         try:
             return checked(await self._worked(work, told))
+        except RunInterrupted:
+            raise
         except Exception as error:  # noqa: BLE001 - the code of a step raises what it likes
             if not self._late:
                 return _Failure(described(error), isinstance(error, PERMANENT))

@@ -64,6 +64,18 @@ class StoreUnavailable(SmartRouterError):
         self.reason = reason
 
 
+class RunInterrupted(SmartRouterError):
+    """A step cannot go on for a reason that may pass (`place`, `reason`): its run breaks off, and can be resumed.
+
+    Raised by the work of a step, it settles nothing, unlike every other error.
+    """
+
+    def __init__(self, place: str, reason: str) -> None:
+        super().__init__(f"{place}: {reason}")
+        self.place = place
+        self.reason = reason
+
+
 class StateTooLarge(SmartRouterError):
     """`what` would make a run hold `size` characters of JSON, above `limit`: nothing was written."""
 

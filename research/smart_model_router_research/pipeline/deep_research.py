@@ -13,11 +13,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
+from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.domain.ports import Clock
 from smart_model_router.flow.clock import SystemClock, WallClock
 from smart_model_router_research.deep.artefact_files import run_of
 from smart_model_router_research.deep.artefact_records import HTML, MARKDOWN
-from smart_model_router_research.deep.artefacts import write_artefacts
+from smart_model_router_research.deep.artefacts import beside, write_artefacts
+from smart_model_router_research.deep.corpus_search import CorpusSearch
 from smart_model_router_research.deep.lookups import OpenQuestion
 from smart_model_router_research.deep.offline import DocumentSearch
 from smart_model_router_research.deep.records import decode
@@ -28,20 +30,27 @@ from smart_model_router_research.engine import (
     ExecutionResult,
     MemoryRunStore,
     RunEvent,
+    RunNotFound,
     RunState,
     RunStore,
     Selection,
+    StoredRun,
     SupportsDocuments,
     select_engine,
 )
-from smart_model_router_research.pipeline.opened_corpora import open_corpora
+from smart_model_router_research.engine.protocol import check_run_id
+from smart_model_router_research.engine.states import OPEN
+from smart_model_router_research.pipeline.opened_corpora import LostCorpus, open_corpora
 from smart_model_router_research.pipeline.research_events import ResearchEvent, events_of, first_to_read
-from smart_model_router_research.pipeline.run_inputs import RunInputs
+from smart_model_router_research.pipeline.run_inputs import RunInputs, absolute_paths
 from smart_model_router_research.pipeline.stored_values import StoredValues
 from smart_model_router_research.pipeline.tools import SERVICE, ResearchTools
 from smart_model_router_research.pipeline.workflow_file import NAME, research_workflow
 from smart_model_router_research.workflow import Costs, WorkflowDefinition
+from smart_model_router_scoring.options import ConfigError
 
+CACHE = ".indexes"
+"""The folder of indexes among those of runs, whose ids begin with a letter or a digit."""
 INCOMPLETE = ("budget", "deadline", "failed", "interrupted")
 """The reasons to stop that make a run partial: it would have gone on."""
 
@@ -96,7 +105,8 @@ class DeepResearch:
         clock: Clock | None = None,
         wall: Callable[[], float] = WallClock.now,
     ) -> None:
-        kept = MemoryRunStore() if store is None else store
+        self._clock = clock or SystemClock()
+        kept = MemoryRunStore(now=self._clock.now, wall=wall) if store is None else store
         if not isinstance(kept, SupportsDocuments):
             wanted = "SqliteRunStore or MemoryRunStore is needed"
             raise UnsuitableStore(f"{type(kept).__name__} keeps no documents: {wanted}")
@@ -113,7 +123,6 @@ class DeepResearch:
         self._workflow = workflow
         self._observers = tuple(observers)
         self._selections: dict[str, Selection] = {}
-        self._clock = clock or SystemClock()
         self._wall = wall
         self.skipped: tuple[str, ...] = ()
         """The files of the corpora that could not be read, with the reason, once they are open."""
@@ -207,34 +216,57 @@ class DeepResearch:
         inputs = self._inputs_of(topic) if isinstance(topic, str) else topic
         workflow = self._workflow_of(inputs)
         chosen = self._selected(workflow)
-        searches = await self._opened(inputs)
+        was = None if run_id is None else await self._known(run_id)
+        has_ended = was is not None and was.state not in OPEN
+        searches = () if has_ended else await self._opened(inputs, lost_too=was is not None)
         known = run_id or run_id_of(inputs, self._wall())
         return workflow, chosen, self._context(inputs, workflow, searches, known, chosen)
 
+    async def _known(self, run_id: str) -> StoredRun | None:
+        """Return a run of the store, None for a new one. Raises ConfigurationError where another has its folder."""
+        check_run_id(run_id)
+        folder = self._folder_of(run_id)
+        try:
+            return await self._store.load(run_id)
+        except RunNotFound:
+            if await asyncio.to_thread(folder.exists):
+                wanted = f"a new id is needed: {folder} is of another run, which this store of runs does not have"
+                raise ConfigurationError("run_id", run_id, wanted) from None
+            return None
+
     def _inputs_of(self, topic: str) -> RunInputs:
-        paths = tuple(str(Path(each).absolute()) for each in self._corpora if isinstance(each, str | Path))
+        paths = absolute_paths(each for each in self._corpora if isinstance(each, str | Path))
         today = datetime.fromtimestamp(self._wall(), UTC).date().isoformat()
         return RunInputs(topic=topic, as_of=today, min_recent_sources=1, corpora=paths)
 
-    async def _opened(self, inputs: RunInputs) -> tuple[DocumentSearch, ...]:
-        """Return the sources, opened by the first run of their day and policy, for which others wait."""
+    async def _opened(self, inputs: RunInputs, *, lost_too: bool) -> tuple[DocumentSearch, ...]:
+        """Return the sources, opened by the first run of their day and policy, for which others wait.
+
+        Raises ConfigError where the inputs name other sources.
+        """
         known = (inputs.as_of, inputs.allow, inputs.block, *sorted(inputs.tiers.items()))
         async with self._opening:
-            if known not in self._searches:
+            found = self._searches.get(known)
+            if found is None:
                 paths = [each for each in self._corpora if isinstance(each, str | Path)]
                 opened = await open_corpora(
                     paths,
                     as_of=inputs.moment(),
-                    cache=self._folder / "indexes",
+                    cache=self._folder / CACHE,
                     policy=inputs.policy(),
                     wall=self._wall,
+                    lost_too=lost_too,
                 )
-                found = iter(opened.searches)
-                self._searches[known] = tuple(
-                    next(found) if isinstance(each, str | Path) else each for each in self._corpora
-                )
+                made = iter(opened.searches)
+                found = tuple(next(made) if isinstance(each, str | Path) else each for each in self._corpora)
                 self.skipped = opened.skipped
-            return self._searches[known]
+                if not any(isinstance(each, LostCorpus) for each in found):
+                    self._searches[known] = found
+        places = absolute_paths(each.place for each in found if isinstance(each, CorpusSearch | LostCorpus))
+        if inputs.corpora and set(absolute_paths(inputs.corpora)) != set(places):
+            wanted = f"the corpora of this DeepResearch ({', '.join(places) or 'none is a path'}), or none,"
+            raise ConfigError("corpora", list(inputs.corpora), wanted)
+        return found
 
     def _context(
         self,
@@ -322,10 +354,10 @@ def _accepted(folder: Path, person: str) -> None:
     if run.is_shown:
         return
     accepted = replace(run, facts=replace(run.facts, accepted_by=person))
-    with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as beside:
-        written = Path(beside) / "accepted"
+    with tempfile.TemporaryDirectory(prefix=beside(folder), dir=folder.parent) as temporary:
+        written = Path(temporary) / "accepted"
         write_artefacts(accepted, written)
-        old = folder.rename(Path(beside) / "before")
+        old = folder.rename(Path(temporary) / "before")
         try:
             written.rename(folder)
         except OSError:

@@ -19,7 +19,8 @@ from smart_model_router_research.deep.corpus_file import (
     load_corpus,
     undeclared_corpus,
 )
-from smart_model_router_research.deep.corpus_search import CorpusSearch
+from smart_model_router_research.deep.corpus_search import HITS, CorpusSearch
+from smart_model_router_research.deep.found_answers import ReadDocument
 from smart_model_router_research.deep.readers import ReadingContext
 from smart_model_router_research.deep.tiers import SourcePolicy
 from smart_model_router_scoring.retrieval import (
@@ -46,8 +47,25 @@ _KINDS = 5
 class OpenedCorpora:
     """Corpora that can be searched, in their order, and what was left out of them: a line each, with the reason."""
 
-    searches: tuple[CorpusSearch, ...]
+    searches: tuple[CorpusSearch | LostCorpus, ...]
     skipped: tuple[str, ...] = ()
+
+
+class LostCorpus:
+    """A corpus of a run that goes on, which cannot be opened any more: `error` says why, and each search raises it."""
+
+    def __init__(self, error: CorpusError, place: str) -> None:
+        self.error = error
+        self.place = place
+
+    async def search(self, text: str, most: int = HITS) -> list[ReadDocument]:
+        """Raise the error."""
+        del text, most
+        raise self.error
+
+    async def topics(self) -> frozenset[str]:
+        """Raise the error."""
+        raise self.error
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,28 +86,40 @@ async def open_corpora(
     cache: Path,
     policy: SourcePolicy | None = None,
     wall: Callable[[], float] = WallClock.now,
+    lost_too: bool = False,
 ) -> OpenedCorpora:
     """Open the corpora of these paths: folders of documents, single documents, or index files that `smr index` made.
 
     Folders and documents are indexed into a file each in the folder `cache`; later only what changed is read again.
     `as_of` is the day that ages are counted to. Raises CorpusError, with those of the other paths beside the first: for
     a path that is not there, what has no document that can be read, a corpus.yaml with faults, two corpora of one name,
-    and an index that cannot be written.
+    and an index that cannot be written. With `lost_too`, for a run that goes on, a corpus that cannot be opened is a
+    LostCorpus in its place.
     """
-    known, opened, faults = policy or SourcePolicy(), list[_Opened](), list[CorpusError]()
-    for path in dict.fromkeys(map(Path, paths)):
+    known, faults = policy or SourcePolicy(), list[CorpusError]()
+    opened: dict[Path, _Opened | None] = dict.fromkeys(map(Path, paths))
+    lost: dict[Path, CorpusError] = {}
+    for path in opened:
         try:
-            opened.append(await _opened(path, cache, known, wall))
+            opened[path] = await _opened(path, cache, known, wall)
         except CorpusError as error:
+            lost[path] = error
             faults += [error, *(fault for fault in error.others if isinstance(fault, CorpusError))]
-    opened = _named_apart(opened, faults)
+    if lost_too:
+        faults.clear()
+    named = iter(_named_apart([each for each in opened.values() if each is not None], lost, faults))
     if faults:
         raise faults[0].with_others(faults[1:])
     context = ReadingContext(as_of=as_of, policy=known, backend="corpus")
-    return OpenedCorpora(
-        tuple(CorpusSearch(each.index, each.corpus, context) for each in opened),
-        tuple(line for each in opened for line in each.skipped),
-    )
+    found = [
+        LostCorpus(lost[path], place)
+        if path in lost
+        else CorpusSearch((each := next(named)).index, each.corpus, context, place)
+        for path, place in ((path, str(path.absolute())) for path in opened)
+    ]
+    skipped = [line for each in opened.values() if each is not None for line in each.skipped]
+    gone = [f"{error.message}; the run goes on with what it has read" for error in lost.values()]
+    return OpenedCorpora(tuple(found), (*skipped, *gone))
 
 
 async def _opened(path: Path, cache: Path, policy: SourcePolicy, wall: Callable[[], float]) -> _Opened:
@@ -111,17 +141,18 @@ def standing_of(path: Path, cache: Path, policy: SourcePolicy | None = None) -> 
     kind = _kind_of(path)
     if kind == "index":
         facts = SearchIndex(_of_index(path, policy or SourcePolicy()).index).facts()
-        return f"index of {_counted(facts.documents)} of {facts.root}"
+        return f"index of {counted(facts.documents)} of {facts.root}"
     if kind == "folder":
         load_corpus(path, policy)
     try:
         facts = SearchIndex(index_of(path, cache)).facts()
     except IndexNotReady:
         return f"{kind}, indexed by its first run"
-    return f"{kind}, {_counted(facts.documents)} at its latest run"
+    return f"{kind}, {counted(facts.documents)} at its latest run"
 
 
-def _counted(documents: int) -> str:
+def counted(documents: int) -> str:
+    """Return a number of documents in words."""
     return f"{documents} {'document' if documents == 1 else 'documents'}"
 
 
@@ -217,7 +248,7 @@ def _other_kinds(path: Path) -> Counter[str]:
     return found
 
 
-def _named_apart(opened: Sequence[_Opened], faults: list[CorpusError]) -> list[_Opened]:
+def _named_apart(opened: Sequence[_Opened], lost: Iterable[Path], faults: list[CorpusError]) -> list[_Opened]:
     """Return corpora of which no two have one name, as documents are known by it; what is declared stays as it is."""
     declared = Counter(each.corpus.name for each in opened if each.is_declared)
     faults += [
@@ -225,7 +256,7 @@ def _named_apart(opened: Sequence[_Opened], faults: list[CorpusError]) -> list[_
         for each in opened
         if each.is_declared and declared[each.corpus.name] > 1
     ]
-    taken: Mapping[str, int] = Counter(each.corpus.name for each in opened)
+    taken: Mapping[str, int] = Counter([*(each.corpus.name for each in opened), *(path.name for path in lost)])
     return [
         each if each.is_declared or taken[each.corpus.name] == 1 else replace(each, corpus=_by_path(each))
         for each in opened

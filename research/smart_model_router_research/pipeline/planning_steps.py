@@ -46,15 +46,8 @@ async def intake_scope(step: StepInput, tools: StepTools) -> Mapping[str, Any]:
 async def source_policy(step: StepInput, tools: StepTools) -> Mapping[str, Any]:
     """Return the operator's policy on sources; without a model nothing narrows it."""
     del tools
-    run = run_of(step)
-    return {
-        "tiers": encode(run.tiers),
-        "allow": list(run.allow),
-        "block": list(run.block),
-        "egress": run.egress,
-        "min_recent_sources": run.min_recent_sources,
-        "window_days": run.audit_config().metrics.window,
-    }
+    found: dict[str, Any] = encode(run_of(step).policy())
+    return found
 
 
 async def plan_searches(step: StepInput, tools: StepTools) -> Mapping[str, Any]:

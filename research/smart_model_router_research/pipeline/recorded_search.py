@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from smart_model_router_research.deep.claims import SourceTier
@@ -12,6 +12,7 @@ from smart_model_router_research.deep.corpus_search import HITS
 from smart_model_router_research.deep.found_answers import ReadDocument
 from smart_model_router_research.deep.lookups import Extent, Obstacle, QuestionLookup
 from smart_model_router_research.deep.offline import DocumentSearch
+from smart_model_router_research.deep.tiers import SourcePolicy, operator_tier
 from smart_model_router_research.engine.steps import described
 from smart_model_router_research.pipeline.search_time import SearchTime
 
@@ -49,12 +50,15 @@ class SearchLedger:
 
     `refused` counts searches and documents that a limit kept away, `late` searches that had no time to begin, `cut`
     those that were broken off, `failed` those that raised, by error; `blocked` are the ids of documents of tier C.
-    `answered` and `obstacles` are the searches that gave something, and what kept others away, since `begin`.
+    `topics` are those of each source as far as they are known. `answered` and `obstacles` are the searches that gave
+    something, and what kept others away, since `begin`.
     """
 
     most_searches: int
     most_documents: int
     time: SearchTime
+    policy: SourcePolicy = field(default_factory=SourcePolicy)
+    topics: dict[int, frozenset[str]] = field(default_factory=dict)
     searches: dict[tuple[int, str, int, str], SearchRecord] = field(default_factory=dict)
     documents: dict[str, ReadDocument] = field(default_factory=dict)
     refused_searches: int = 0
@@ -100,7 +104,7 @@ class SearchLedger:
     def admitted(self, found: Sequence[ReadDocument], admits: Admits) -> list[ReadDocument]:
         """Return the documents that the run may have, and keep them."""
         kept: list[ReadDocument] = []
-        for document in found:
+        for document in (_judged(each, self.policy) for each in found):
             stored = document.stored
             if stored.id in self.documents:
                 kept.append(self.documents[stored.id])
@@ -115,6 +119,14 @@ class SearchLedger:
                 self.documents[stored.id] = document
                 kept.append(document)
         return kept
+
+
+def _judged(document: ReadDocument, policy: SourcePolicy) -> ReadDocument:
+    """Return the document in the tier that the policy of the run gives it: its source need not know the policy."""
+    stored, verdict = document.stored, operator_tier(document.stored, policy)
+    if verdict is None or verdict.tier is stored.tier:
+        return document
+    return ReadDocument(replace(stored, tier=verdict.tier, tier_reason=verdict.reason), document.path)
 
 
 def _all(_: ReadDocument) -> bool:
@@ -135,7 +147,7 @@ class RecordingSearch:
         self._search = search
         self._ledger = ledger
         self._admits = admits
-        self._topics: frozenset[str] | None = None
+        self._topics = ledger.topics.get(source)
 
     async def search(self, text: str, most: int = HITS) -> list[ReadDocument]:
         """Return the documents of the best passages; none once the searches of the run, or its time, are used up."""

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from smart_model_router_research.deep.artefact_records import MANIFEST
-from smart_model_router_research.deep.artefacts import write_artefacts
-from smart_model_router_research.deep.canonical_json import canonical
+from smart_model_router_research.deep.artefacts import beside, write_artefacts
+from smart_model_router_research.deep.canonical_json import ArtefactError, canonical
 from smart_model_router_research.deep.citation_completeness import mended
 from smart_model_router_research.deep.claims import ClaimGraph
 from smart_model_router_research.deep.lookups import furthest, open_question
@@ -20,6 +20,7 @@ from smart_model_router_research.deep.records import encode
 from smart_model_router_research.deep.report import ReportPart, ResearchReport, report_of
 from smart_model_router_research.deep.research_run import ResearchFacts, ResearchRound, ResearchRun
 from smart_model_router_research.deep.sources import StoredDocument
+from smart_model_router_research.engine import RunInterrupted
 from smart_model_router_research.pipeline.audit_steps import rounds_of
 from smart_model_router_research.pipeline.planning_steps import open_among, questions_of
 from smart_model_router_research.pipeline.run_inputs import run_of
@@ -103,16 +104,26 @@ async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
 
 
 def _written(run: ResearchRun, folder: Path) -> None:
-    """Write the folder. What this run had written before it was interrupted is replaced: a folder, or half of one."""
-    _clear(folder)
-    if (folder / MANIFEST).is_file():
-        folder.rename(folder.with_name(f".{folder.name}.before"))
+    """Write the folder. What this run had written before it was interrupted is replaced: a folder, or half of one.
+
+    Raises RunInterrupted where the disk is the reason, as that may pass, else ArtefactError.
+    """
+    try:
         _clear(folder)
-    write_artefacts(run, folder)
+        if (folder / MANIFEST).is_file():
+            folder.rename(folder.with_name(f"{beside(folder)}before"))
+            _clear(folder)
+        write_artefacts(run, folder)
+    except OSError as error:
+        raise RunInterrupted(str(folder), f"it cannot be replaced: {error.strerror or error}") from error
+    except ArtefactError as error:
+        if isinstance(error.__cause__, OSError):
+            raise RunInterrupted(error.place, error.problem) from error
+        raise
 
 
 def _clear(folder: Path) -> None:
     """Remove what an interrupted run has left beside its folder."""
     for each in folder.parent.iterdir() if folder.parent.is_dir() else ():
-        if each.name.startswith(f".{folder.name}."):
+        if each.name.startswith(beside(folder)):
             shutil.rmtree(each)

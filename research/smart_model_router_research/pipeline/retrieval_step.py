@@ -12,7 +12,8 @@ from smart_model_router_research.deep.found_answers import ReadDocument
 from smart_model_router_research.deep.lookups import QuestionLookup
 from smart_model_router_research.deep.metrics import is_recent_source
 from smart_model_router_research.deep.offline import OfflineSession
-from smart_model_router_research.deep.records import encode
+from smart_model_router_research.deep.records import decode, encode
+from smart_model_router_research.deep.tiers import SourcePolicy
 from smart_model_router_research.pipeline.planning_steps import extra_of, graph_of, questions_of
 from smart_model_router_research.pipeline.recorded_search import (
     Admits,
@@ -44,9 +45,9 @@ async def retrieve(step: StepInput, tools: StepTools) -> Mapping[str, Any]:
     known, asked = len(ledger.documents), len(ledger.searches)
     questions = questions_of(given["questions"])
     graph = await graph_of(tools, given["graph"])
-    plan = _Plan(run, given, questions, graph)
+    plan, wanted = _Plan(given, questions, graph), wanted_documents(run)
     for text, only in plan.repairs():
-        for search in _recording(tools, ledger, only, plan.wanted[only]):
+        for search in _recording(tools, ledger, only, wanted[only]):
             await search.search(text, REPAIR_HITS)
     searches = _recording(tools, ledger)
     session = OfflineSession(searches, extra=extra_of(given["search_plan"]))
@@ -87,8 +88,10 @@ async def _ledger(
 ) -> SearchLedger:
     usable = 1.0 - budget.reserve
     time = SearchTime.before(step.deadline, tools.clock, budget.seconds * budget.reserve)
-    ledger = SearchLedger(math.floor(budget.searches * usable), math.floor(budget.fetches * usable), time)
+    policy = decode(SourcePolicy, step.inputs["policy"], "policy")
+    ledger = SearchLedger(math.floor(budget.searches * usable), math.floor(budget.fetches * usable), time, policy)
     if before is not None:
+        ledger.topics = {at: frozenset(each) for at, each in enumerate(before.topics) if each}
         ledger.documents = await tools.values.get_documents(before.documents)
         ledger.searches = {(each.source, each.text, each.most, each.only): each for each in before.searches}
     return ledger
@@ -98,7 +101,6 @@ async def _ledger(
 class _Plan:
     """The questions and searches of one round."""
 
-    run: RunInputs
     given: Mapping[str, Any]
     questions: tuple[SubQuestion, ...]
     graph: ClaimGraph
@@ -108,11 +110,6 @@ class _Plan:
         """The questions that are asked in this round, in the order of the plan."""
         asked = self.given["open_questions"] or ()
         return sorted((each for each in self.questions if each.id in asked), key=lambda each: asked.index(each.id))
-
-    @property
-    def wanted(self) -> Mapping[str, Admits]:
-        """The documents that a search of a remediation takes, by the name of their kind."""
-        return {"": _any, "tier_a": _of_tier_a, "recent": self._recent}
 
     def repairs(self) -> list[tuple[str, str]]:
         """The searches of a remediation, each with the kind of documents that it takes."""
@@ -132,13 +129,15 @@ class _Plan:
             texts += [(claim.text, "") for claim in claims if claim.status is not ClaimStatus.SUPPORTED]
         return texts[:MAX_REPAIRS]
 
-    def _recent(self, document: ReadDocument) -> bool:
-        """Return whether a document is of the window, by a date that can be trusted."""
-        return is_recent_source(document.stored.cited(), self.run.audit_config().metrics)
 
-
-def _of_tier_a(document: ReadDocument) -> bool:
-    return document.stored.tier is SourceTier.A
+def wanted_documents(run: RunInputs) -> Mapping[str, Admits]:
+    """Return the documents that a remediation looks for, by its purpose: those of tier A, recent ones, or any."""
+    metrics = run.audit_config().metrics
+    return {
+        "": _any,
+        "tier_a": lambda document: document.stored.tier is SourceTier.A,
+        "recent": lambda document: is_recent_source(document.stored.cited(), metrics),
+    }
 
 
 def _gaps(ledger: SearchLedger, budget: ResearchBudget) -> list[str]:

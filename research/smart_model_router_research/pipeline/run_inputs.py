@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
+from pathlib import Path
 from typing import Any
 
 from smart_model_router_research.deep.claims import SourceTier
@@ -21,7 +22,6 @@ from smart_model_router_scoring.options import ConfigError, check_choice, check_
 MAX_TOPIC = 20_000
 """Characters of a topic, and of a goal."""
 DELIVER = ("auto", "always")
-EGRESS = ("public", "local_only")
 ON_CONTRADICTION = ("continue", "halt")
 BACKENDS = ("corpus",)
 
@@ -57,6 +57,8 @@ class AnalystRole:
     lens: str = "any"
 
     def __post_init__(self) -> None:
+        if not (self.name.isascii() and f"_{self.name}".isidentifier()):
+            raise ConfigError("analysts.name", self.name, "a name of letters, digits and `_`")
         check_choice("analysts.lens", self.lens, LENSES)
 
 
@@ -94,7 +96,6 @@ class RunInputs:
     patience: int | None = None
     on_contradiction: str | None = None
     deliver: str = "auto"
-    egress: str = "public"
     allow: tuple[str, ...] = ()
     block: tuple[str, ...] = ()
     tiers: Mapping[str, SourceTier] = field(default_factory=dict)
@@ -107,11 +108,13 @@ class RunInputs:
             raise ConfigError("topic", self.topic, "a question or a subject, with a letter or a digit,")
         _check_text("domain", self.domain, 100)
         check_choice("deliver", self.deliver, DELIVER)
-        check_choice("egress", self.egress, EGRESS)
+        for backend in self.backends:
+            check_choice("backends", backend, BACKENDS)
         if self.on_contradiction is not None:
             check_choice("on_contradiction", self.on_contradiction, ON_CONTRADICTION)
-        if not self.analysts:
-            raise ConfigError("analysts", [], "at least one analyst")
+        names = [role.name for role in self.analysts]
+        if not names or len(set(names)) < len(names):
+            raise ConfigError("analysts", names, "at least one analyst, and each with a name of its own,")
         self.moment()
         self.audit_config()
         self.rounds_config()
@@ -178,3 +181,17 @@ def _check_text(name: str, value: object, most: int) -> None:
             value if not isinstance(value, str) else f"{len(value)} characters",
             f"at most {most} characters of text",
         )
+    if any("\ud800" <= character <= "\udfff" for character in value):
+        raise ConfigError(name, value, "text without halves of characters (surrogates)")
+
+
+def absolute_paths(paths: Iterable[str | Path]) -> tuple[str, ...]:
+    """Return paths from the root, each once: a run that goes on in another folder finds the same."""
+    return tuple(dict.fromkeys(map(_absolute, paths)))
+
+
+def _absolute(path: str | Path) -> str:
+    try:
+        return str(Path(path).expanduser().resolve())
+    except RuntimeError:  # `~` of a user who is unknown, or links that lead to themselves
+        return str(Path(path).absolute())

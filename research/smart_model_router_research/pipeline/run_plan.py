@@ -9,6 +9,7 @@ from graphlib import TopologicalSorter
 from smart_model_router_research.deep.claims import CitedDocument, SourceTier, SubQuestion
 from smart_model_router_research.deep.corpus_search import CorpusSearch
 from smart_model_router_research.deep.metrics import TIER_WEIGHTS, is_recent_source, recency_of
+from smart_model_router_research.deep.offline import DocumentSearch
 from smart_model_router_research.deep.quality import AuditConfig
 from smart_model_router_research.deep.topics import plan_questions
 from smart_model_router_research.pipeline.planning_steps import left_out, queries_of
@@ -50,10 +51,10 @@ class RunPlan:
     gates: tuple[UnreachableGate, ...]
 
 
-async def plan_of(inputs: RunInputs, searches: Sequence[CorpusSearch]) -> RunPlan:
+async def plan_of(inputs: RunInputs, searches: Sequence[DocumentSearch]) -> RunPlan:
     """Return the plan of a run over these corpora. Nothing is searched."""
     questions = plan_questions(inputs.topic)
-    cited, total = await _looked_at(searches)
+    cited, total = await _looked_at([each for each in searches if isinstance(each, CorpusSearch)])
     rounds = [[query for each in questions for query in queries_of(each, number)] for number in (1, 2)]
     least, likely = len(rounds[0]), len(rounds[0]) + len(rounds[1])
     needs = {step.name: step.needs for step in research_workflow(inputs.analysts).steps}

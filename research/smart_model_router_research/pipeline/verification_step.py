@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from smart_model_router_research.deep.checking import SupportStatus
@@ -19,6 +20,8 @@ from smart_model_router_research.deep.found_answers import ReadDocument
 from smart_model_router_research.deep.origins import with_origins
 from smart_model_router_research.pipeline.analyst_step import DraftClaims
 from smart_model_router_research.pipeline.planning_steps import graph_of, questions_of, record_of
+from smart_model_router_research.pipeline.retrieval_step import wanted_documents
+from smart_model_router_research.pipeline.run_inputs import run_of
 from smart_model_router_research.pipeline.tools import StepTools
 from smart_model_router_research.workflow import StepInput
 
@@ -40,7 +43,11 @@ async def verify_claims(step: StepInput, tools: StepTools) -> Mapping[str, Any]:
     claims = _together(before.claims, [claim for each in drafts for claim in each.claims], int(given["round"]))
     examiner = ClaimExaminer(each.stored for each in documents.values())
     claims = _merged(claims, examiner)
-    claims = [_with_second_source(claim, documents, examiner, thorough=bool(given["thorough"])) for claim in claims]
+    if not drafts:  # no analyst reads what this round has found
+        better = _better(documents, step)
+        claims = [_with_sources(claim, better, examiner) for claim in claims]
+    most = len(documents) if given["thorough"] else MOST_TRIED
+    claims = [_with_second_source(claim, documents, examiner, most) for claim in claims]
     cited = dict.fromkeys(evidence.doc_id for claim in claims for evidence in claim.evidence)
     sources = with_origins([documents[each].stored for each in cited if each in documents])
     graph = examine_claims(claims, sources, questions, known=before.contradictions)
@@ -117,29 +124,53 @@ def _is_same(one: ResearchClaim, other: ResearchClaim) -> bool:
     return (mine.total.value, mine.total.step, mine.total.unit) == (its.total.value, its.total.step, its.total.unit)
 
 
+def _better(documents: Mapping[str, ReadDocument], step: StepInput) -> dict[str, ReadDocument]:
+    """Return the documents that a remediation was for: of the kinds that it wants, and those that it has found."""
+    wanted = wanted_documents(run_of(step))
+    kinds = [wanted[each] for each in step.inputs["purposes"] or () if each in wanted]
+    known = len(documents) - (step.inputs["new_documents"] or 0)
+    return {
+        key: document
+        for at, (key, document) in enumerate(documents.items())
+        if at >= known or any(admits(document) for admits in kinds)
+    }
+
+
 def _with_second_source(
-    claim: ResearchClaim, documents: Mapping[str, ReadDocument], examiner: ClaimExaminer, *, thorough: bool
+    claim: ResearchClaim, documents: Mapping[str, ReadDocument], examiner: ClaimExaminer, most: int
 ) -> ResearchClaim:
-    """Return the claim with the evidence of one further document, where one supports it word by word."""
-    if (
-        claim.kind is ClaimKind.INFERENCE
-        or len({evidence.doc_id for evidence in claim.evidence}) > 1
-        or not claim.value
-    ):
+    """Return the claim with the evidence of one further document, where one of `most` supports it word by word."""
+    if len({evidence.doc_id for evidence in claim.evidence}) > 1:
         return claim
-    told = fold(claim.value).casefold()
-    name = fold(claim.entity).casefold()
+    found = (_evidence_in(claim, each, examiner) for each in islice(_mentioning(claim, documents), most))
+    return next((replace(claim, evidence=(*claim.evidence, each)) for each in found if each is not None), claim)
+
+
+def _with_sources(
+    claim: ResearchClaim, documents: Mapping[str, ReadDocument], examiner: ClaimExaminer
+) -> ResearchClaim:
+    """Return the claim with the evidence of each of these documents that supports it word by word."""
+    found = [_evidence_in(claim, each, examiner) for each in _mentioning(claim, documents)]
+    return replace(claim, evidence=(*claim.evidence, *(each for each in found if each is not None)))
+
+
+def _mentioning(claim: ResearchClaim, documents: Mapping[str, ReadDocument]) -> Iterator[ReadDocument]:
+    """Yield the documents beside its own that have the value of a claim, and its name."""
+    told, name = fold(claim.value).casefold(), fold(claim.entity).casefold()
     mine = {evidence.doc_id for evidence in claim.evidence}
-    tried = 0
+    if not told or claim.kind is ClaimKind.INFERENCE:
+        return
     for key, document in documents.items():
         text = document.stored.text.casefold()
-        if key in mine or told not in text or (name and name not in text):
-            continue
-        tried += 1
-        for statement in [each.text for each in document.statements if told in each.text.casefold()][:MAX_QUOTES]:
-            evidence = QuotedEvidence(doc_id=key, quote=statement[:MAX_QUOTE], span=(0, 0), method="edited")
-            if examiner.support(claim.text, evidence).status is SupportStatus.SUPPORTED:
-                return replace(claim, evidence=(*claim.evidence, evidence))
-        if tried >= MOST_TRIED and not thorough:
-            break
-    return claim
+        if key not in mine and told in text and name in text:
+            yield document
+
+
+def _evidence_in(claim: ResearchClaim, document: ReadDocument, examiner: ClaimExaminer) -> QuotedEvidence | None:
+    """Return the statement of a document that supports a claim word by word."""
+    told = fold(claim.value).casefold()
+    for statement in [each.text for each in document.statements if told in each.text.casefold()][:MAX_QUOTES]:
+        evidence = QuotedEvidence(doc_id=document.stored.id, quote=statement[:MAX_QUOTE], span=(0, 0), method="edited")
+        if examiner.support(claim.text, evidence).status is SupportStatus.SUPPORTED:
+            return evidence
+    return None

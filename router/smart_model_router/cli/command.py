@@ -78,8 +78,11 @@ class Command:
 C = TypeVar("C", bound=Command)
 
 
-def command(app: typer.Typer, name: str, performed_by: str) -> Callable[[type[C]], type[C]]:
-    """Add the decorated class to `app` as the command `name`, which the function `performed_by` performs."""
+def command(app: typer.Typer, name: str, performed_by: str, *, interrupted: str = "") -> Callable[[type[C]], type[C]]:
+    """Add the decorated class to `app` as the command `name`, which the function `performed_by` performs.
+
+    `interrupted` is the line for a Ctrl-C that the function has none for.
+    """
 
     def add(options: type[C]) -> type[C]:
         options.performed_by = performed_by
@@ -87,7 +90,7 @@ def command(app: typer.Typer, name: str, performed_by: str) -> Callable[[type[C]
         def perform(**given: Any) -> NoReturn:
             asked = options(**given)
             asked.check()
-            finish(asked.run, as_json=given["as_json"])
+            finish(asked.run, as_json=given["as_json"], interrupted=interrupted)
 
         hints = get_type_hints(options, include_extras=True)
         perform.__doc__ = options.__doc__
@@ -97,7 +100,7 @@ def command(app: typer.Typer, name: str, performed_by: str) -> Callable[[type[C]
                 Parameter(
                     field,
                     Parameter.KEYWORD_ONLY,
-                    default=options.__dict__.get(field, Parameter.empty),
+                    default=getattr(options, field, Parameter.empty),
                     annotation=hint,
                 )
                 for field, hint in hints.items()

@@ -114,9 +114,9 @@ def research_findings(research: ResearchConfig) -> Iterator[DoctorFinding]:
     if not research.corpora:
         return
     # Imported when asked: requests and most commands do without research.
-    from smart_model_router_research.assembly import absolute_paths  # noqa: PLC0415
     from smart_model_router_research.deep.corpus_file import CorpusError  # noqa: PLC0415
     from smart_model_router_research.pipeline.opened_corpora import standing_of  # noqa: PLC0415
+    from smart_model_router_research.pipeline.run_inputs import absolute_paths  # noqa: PLC0415
 
     for path in map(Path, absolute_paths(research.corpora)):
         try:

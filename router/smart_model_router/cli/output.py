@@ -124,12 +124,17 @@ _CODES: tuple[tuple[type[SmartRouterError], ExitCode], ...] = (
 """The first that fits; everything else is FAILED."""
 
 
-def finish(command: Callable[[], int], *, as_json: bool = False) -> NoReturn:
-    """Run a command to its exit code. With `as_json` an error is an object on stdout, too."""
+def finish(command: Callable[[], int], *, as_json: bool = False, interrupted: str = "") -> NoReturn:
+    """Run a command to its exit code. With `as_json` an error is an object on stdout, too.
+
+    `interrupted` is the line for a Ctrl-C that the command has none for.
+    """
     try:
         code = _ended(command, as_json)
     except KeyboardInterrupt:
         code = ExitCode.INTERRUPTED
+        if interrupted:
+            print_line(interrupted)
     except OSError:
         # The reader has closed the pipe, or has no room. Python would complain once more when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

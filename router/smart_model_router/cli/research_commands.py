@@ -38,9 +38,8 @@ def _research() -> None:
     """Answers whose every statement code can check against its source."""
 
 
-@command(research, "run", "research_runs:run_run")
-class RunResearch(Command):
-    """Answer a question from your documents, each sentence with its source; 6 when the report is withheld."""
+class ResearchQuestion(Command):
+    """The options that decide what a run finds."""
 
     topic: Prompt
     corpus: Corpora = None
@@ -52,10 +51,16 @@ class RunResearch(Command):
     min_recent_sources: MinRecent = None
     budget_usd: BudgetUsd = None
     timeout: Seconds = None
+    evaluation: Evaluation = None
+
+
+@command(research, "run", "research_runs:run_run", interrupted="interrupted before it began")
+class RunResearch(ResearchQuestion):
+    """Answer a question from your documents, each sentence with its source; 6 when the report is withheld."""
+
     deliver: Annotated[
         Literal["auto", "always"] | None, typer.Option(help="always: show a report that is too weak, too.")
     ] = None
-    evaluation: Evaluation = None
     engine: Engine = None
     out: Out = None
     fail_below: FailBelow = None
@@ -64,20 +69,9 @@ class RunResearch(Command):
 
 
 @command(research, "plan", "research_plan:run_plan")
-class PlanResearch(Command):
+class PlanResearch(ResearchQuestion):
     """Show the questions, steps, limits and unreachable gates of a run, without running it."""
 
-    topic: Prompt
-    corpus: Corpora = None
-    goal: Annotated[str | None, typer.Option(metavar="TEXT", help="The purpose of the answer.")] = None
-    as_of: AsOf = None
-    domain: Domain = None
-    max_rounds: MaxRounds = None
-    min_ci: MinCi = None
-    min_recent_sources: MinRecent = None
-    budget_usd: BudgetUsd = None
-    timeout: Seconds = None
-    evaluation: Evaluation = None
     config: Config = None
     as_json: Json = False
 
@@ -184,9 +178,7 @@ class ResearchCheck(Command):
 class ResearchVerify(Command):
     """Compute everything in the folder of a finished run again: hashes, claims, metrics, report; 1 when it differs."""
 
-    folder: Annotated[
-        Path, typer.Argument(metavar="DIR", exists=True, file_okay=False, help="The folder of artefacts.")
-    ]
+    folder: Annotated[str, typer.Argument(metavar="DIR|RUN", help="The folder of artefacts, or the id of a run.")]
     as_json: Json = False
 
 

@@ -11,7 +11,7 @@ from smart_model_router.cli.output import ExitCode, print_answer, print_json, pr
 from smart_model_router.cli.research_setup import corpora_of, inputs_of, settings_of, told_skipped
 from smart_model_router.cli.research_text import question_line
 from smart_model_router_research.deep.records import encode
-from smart_model_router_research.pipeline.opened_corpora import OpenedCorpora
+from smart_model_router_research.pipeline.opened_corpora import OpenedCorpora, counted
 from smart_model_router_research.pipeline.run_inputs import RunInputs
 from smart_model_router_research.pipeline.run_plan import RunPlan, UnreachableGate, plan_of
 
@@ -67,7 +67,7 @@ def plan_lines(plan: RunPlan, inputs: RunInputs) -> Iterator[str]:
     budget = inputs.budget
     yield f"searches: at least {least}, likely {likely} or more, {most} at most"
     yield f"limits: {budget.fetches} documents, {budget.seconds:g} s, of which {budget.reserve:.0%} for the report"
-    yield f"sources: {plan.documents} documents; ages count to {inputs.as_of}"
+    yield f"sources: {counted(plan.documents)}; ages count to {inputs.as_of}"
     yield from (f"cannot pass: {gate_line(gate)}" for gate in plan.gates)
     if plan.gates:
         yield "  so the report will not be `full`, however good the answers are"

@@ -6,6 +6,7 @@ import asyncio
 import shlex
 import shutil
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,7 +32,7 @@ from smart_model_router.cli.research_text import (
 )
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.flow.clock import WallClock
-from smart_model_router_research.engine import RunBusy, RunNotFound, RunState, SqliteRunStore
+from smart_model_router_research.engine import RunBusy, RunInterrupted, RunNotFound, RunState, SqliteRunStore
 from smart_model_router_research.pipeline.deep_research import DeepResearch, ResearchResult, run_id_of
 from smart_model_router_research.pipeline.opened_corpora import OpenedCorpora
 from smart_model_router_research.pipeline.research_events import ResearchEvent, events_of
@@ -52,6 +53,7 @@ class _Asked:
     inputs: RunInputs
     settings: ResearchSettings
     options: RunResearch | ResumeResearch
+    is_known: bool = False
     has_ended: bool = False
 
 
@@ -66,7 +68,7 @@ def run_resume(asked: ResumeResearch) -> int:
     """Go on with a run; the exit code. Raises RunNotFound, ConfigurationError and what the store raises."""
     settings = settings_of(asked.config)
     inputs, has_ended = asyncio.run(_kept(asked.run_id, asked.config, settings))
-    return _performed(_Asked(asked.run_id, inputs, settings, asked, has_ended))
+    return _performed(_Asked(asked.run_id, inputs, settings, asked, is_known=True, has_ended=has_ended))
 
 
 def run_watch(asked: WatchResearch) -> int:
@@ -86,12 +88,18 @@ def _performed(asked: _Asked) -> int:
     try:
         result, skipped = asyncio.run(_perform(asked, begun))
     except KeyboardInterrupt:
-        print_line(f"interrupted; to go on: {resume}" if begun else "interrupted before it began")
-        raise
+        if not begun:
+            raise
+        print_line(f"interrupted; to go on: {resume}")
+        return ExitCode.INTERRUPTED
     except RunBusy as error:
         tell(error, options.as_json)
         print_line(f"to follow it: smr research watch {asked.run_id}")
         return ExitCode.BUSY
+    except RunInterrupted as error:
+        tell(error, options.as_json)
+        print_line(f"interrupted; to go on: {resume}")
+        return ExitCode.FAILED
     unwritten = _unwritten(result, options.out)
     if options.as_json:
         print_json(result_as_json(result, skipped))
@@ -123,7 +131,7 @@ def _unwritten(result: ResearchResult, out: Path | None) -> OSError | None:
 async def _perform(asked: _Asked, begun: list[str]) -> tuple[ResearchResult, tuple[str, ...]]:
     """Run to the end; the result, and what of the corpora was left out. `begun` gets the id once there is a run."""
     options = asked.options
-    corpora = OpenedCorpora(()) if asked.has_ended else await corpora_of(asked.inputs)
+    corpora = OpenedCorpora(()) if asked.has_ended else await corpora_of(asked.inputs, lost_too=asked.is_known)
     for line in told_skipped(corpora.skipped):
         print_line(line)
     async with opened_research(options.config, asked.settings.workflows, options.engine, corpora) as (research, store):
@@ -145,6 +153,8 @@ async def _perform(asked: _Asked, begun: list[str]) -> tuple[ResearchResult, tup
         finally:  # interrupted, the run gives its lease back before the store is closed
             running.cancel()
             await asyncio.wait([running])
+            with suppress(RunNotFound):
+                begun.append((await store.load(asked.run_id)).run_id)
 
 
 async def _events(

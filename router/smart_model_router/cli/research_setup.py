@@ -32,7 +32,7 @@ from smart_model_router_research.pipeline.workflow_file import NAME
 from smart_model_router_scoring.options import ConfigError
 
 if TYPE_CHECKING:
-    from smart_model_router.cli.research_commands import PlanResearch, RunResearch
+    from smart_model_router.cli.research_commands import ResearchQuestion
 
 NO_SOURCE = (
     "a source is needed: --corpus PATH (a folder, a document, or an index of smr index), or research.corpora in the "
@@ -71,7 +71,7 @@ def _evaluation_in(file: Path) -> EvaluationConfig:
         raise OptionFault([first, *error.others]) from None
 
 
-def inputs_of(asked: RunResearch | PlanResearch, settings: ResearchSettings, deliver: str | None = None) -> RunInputs:
+def inputs_of(asked: ResearchQuestion, settings: ResearchSettings, deliver: str | None = None) -> RunInputs:
     """Return the inputs of a run by the options and the settings. Raises OptionFault, also without a source."""
     try:
         inputs = research_inputs(
@@ -96,6 +96,11 @@ def inputs_of(asked: RunResearch | PlanResearch, settings: ResearchSettings, del
     return inputs
 
 
+def folder_of_runs() -> Path:
+    """Return the folder that has the folders of artefacts, each under the id of its run."""
+    return data_directory() / "research" / "runs"
+
+
 @asynccontextmanager
 async def opened_research(
     config: Path | None, workflows: WorkflowsConfig, engine: str | None = None, corpora: OpenedCorpora | None = None
@@ -106,18 +111,25 @@ async def opened_research(
             DeepResearch(
                 store=store,
                 corpora=() if corpora is None else corpora.searches,
-                folder=data_directory() / "research" / "runs",
+                folder=folder_of_runs(),
                 engine=engine or workflows.engine,
             ),
             store,
         )
 
 
-async def corpora_of(inputs: RunInputs) -> OpenedCorpora:
-    """Open the corpora of a run. Raises OptionFault, a line for each that cannot be used."""
+async def corpora_of(inputs: RunInputs, *, lost_too: bool = False) -> OpenedCorpora:
+    """Open the corpora of a run. Raises OptionFault, a line for each that cannot be used.
+
+    With `lost_too`, for a run that goes on, these are told among those that are skipped.
+    """
     try:
         return await open_corpora(
-            inputs.corpora, as_of=inputs.moment(), policy=inputs.policy(), cache=data_directory() / "research"
+            inputs.corpora,
+            as_of=inputs.moment(),
+            policy=inputs.policy(),
+            cache=data_directory() / "research",
+            lost_too=lost_too,
         )
     except CorpusError as error:
         raise OptionFault([error, *error.others]) from None

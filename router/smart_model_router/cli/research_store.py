@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import getpass
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from smart_model_router.cli.output import ExitCode, OptionFault, print_answer, print_json, print_line, print_table
@@ -36,18 +37,20 @@ def run_list(asked: ListResearch) -> int:
 
     async def look() -> list[StoredRun]:
         async with opened_research(asked.config, settings_of(asked.config).workflows) as (_, store):
-            found = [run for run in await store.runs(_MOST_LISTED) if run.workflow == NAME]
-            return found[: asked.limit]
+            return [run for run in await store.runs(_MOST_LISTED) if run.workflow == NAME]
 
-    runs = asyncio.run(look())
+    found = asyncio.run(look())
+    runs = found[: asked.limit]
     if asked.as_json:
-        print_json({"runs": [_run_as_dict(run) for run in runs]})
+        print_json({"runs": [_run_as_dict(run) for run in runs], "not_listed": len(found) - len(runs)})
         return ExitCode.OK
     rows = (
         (run.run_id, _state(run), _delivery(run), instant(run.changed_at), _short(str(run.inputs.get("topic", ""))))
         for run in runs
     )
     print_table(("run", "state", "delivery", "changed", "topic"), rows, sys.stdout)
+    if len(runs) < len(found):
+        print_line(f"older runs that are not listed: {len(found) - len(runs)}; all of them: --limit {len(found)}")
     interrupted = [run.run_id for run in runs if _state(run) == _INTERRUPTED]
     if interrupted:
         print_line(f"interrupted: {len(interrupted)}; to go on with the latest: smr research resume {interrupted[0]}")
@@ -59,7 +62,9 @@ def run_status(asked: ShowResearch) -> int:
 
     async def look() -> tuple[StoredRun, ResearchResult]:
         async with opened_research(asked.config, settings_of(asked.config).workflows) as (research, store):
-            return await known_run(store, asked.run_id), await research.result(asked.run_id)
+            run = await known_run(store, asked.run_id)
+            result = await research.result(asked.run_id)
+            return run, replace(result, status=_INTERRUPTED) if _state(run) == _INTERRUPTED else result
 
     run, result = asyncio.run(look())
     if asked.as_json:
@@ -163,7 +168,7 @@ def _run_as_dict(run: StoredRun) -> dict[str, Any]:
     return {
         "run": run.run_id,
         "topic": run.inputs.get("topic", ""),
-        "state": run.state,
+        "state": _state(run),
         "delivery": _delivery(run),
         "engine": run.engine,
         "created_at": run.created_at,

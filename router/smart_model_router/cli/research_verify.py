@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from smart_model_router.cli.output import ExitCode, print_answer, print_json, print_line
+from smart_model_router.cli.output import ExitCode, OptionFault, print_answer, print_json, print_line
+from smart_model_router.cli.research_setup import folder_of_runs
+from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router_research.deep.verifying import verify
 
 if TYPE_CHECKING:
@@ -12,8 +15,12 @@ if TYPE_CHECKING:
 
 
 def run_verify(asked: ResearchVerify) -> int:
-    """Print each problem; 1 when there is one."""
-    found = verify(asked.folder)
+    """Print each problem; 1 when there is one. Raises OptionFault for what is neither a folder nor a run with one."""
+    folder = next((each for each in (Path(asked.folder), folder_of_runs() / asked.folder) if each.is_dir()), None)
+    if folder is None:
+        wanted = "a folder of artefacts, or the id of a run with a report (see smr research list), is needed"
+        raise OptionFault([ConfigurationError("DIR|RUN", asked.folder, wanted)])
+    found = verify(folder)
     if asked.as_json:
         print_json(
             {

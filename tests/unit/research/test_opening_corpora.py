@@ -11,6 +11,7 @@ import pytest
 
 from smart_model_router_research.deep.claims import SourceTier
 from smart_model_router_research.deep.corpus_file import CorpusError
+from smart_model_router_research.deep.corpus_search import CorpusSearch
 from smart_model_router_research.deep.tiers import SourcePolicy
 from smart_model_router_research.pipeline import opened_corpora as corpora
 from smart_model_router_research.pipeline.opened_corpora import OpenedCorpora, index_of, open_corpora, standing_of
@@ -68,7 +69,10 @@ async def test_an_index_is_a_corpus_with_the_declaration_of_its_folder(tmp_path:
     shutil.rmtree(folder)
     gone = await opened(tmp_path, db)
 
-    assert [each.searches[0].corpus.publisher for each in (declared, gone)] == ["The port", "docs"]
+    publishers = [
+        each.corpus.publisher for each in (*declared.searches, *gone.searches) if isinstance(each, CorpusSearch)
+    ]
+    assert publishers == ["The port", "docs"]
     assert await found(declared, "tide") == ["Tides/tides.md"]
 
 

@@ -13,13 +13,24 @@ from typing import Any, TypeVar
 
 import pytest
 
+from smart_model_router.domain.errors import ConfigurationError
+from smart_model_router_research.deep import SourceTier, verify
 from smart_model_router_research.deep.corpus_file import CorpusError
-from smart_model_router_research.engine import MemoryRunStore, RunBusy, SqliteRunStore, StoreUnavailable
+from smart_model_router_research.engine import (
+    MemoryRunStore,
+    RunBusy,
+    RunEvent,
+    RunEventKind,
+    RunInterrupted,
+    SqliteRunStore,
+    StoreUnavailable,
+)
 from smart_model_router_research.pipeline import deep_research
 from smart_model_router_research.pipeline.deep_research import DeepResearch, ResearchResult
 from smart_model_router_research.pipeline.opened_corpora import OpenedCorpora, open_corpora
+from smart_model_router_research.pipeline.run_inputs import AnalystRole
 from smart_model_router_scoring.options import ConfigError
-from tests.research_worlds import PAGES, SlowSearch, inputs, research
+from tests.research_worlds import PAGES, ListedSearch, SlowSearch, inputs, page, research
 
 ASKED = "What is the capital of Arland?"
 SPAM = "name: Spam\npublisher: Spam\nbase_url: https://spam.example/\n"
@@ -52,7 +63,7 @@ def run(corpus: Path, topic: str, **others: Any) -> ResearchResult:
     return within(corpus, lambda runs: runs.run(inputs(topic, **others), "run"))
 
 
-@pytest.mark.parametrize("topic", ["", " \n ", "🎉🌍", "?!", "x" * 100_000, "\0"])
+@pytest.mark.parametrize("topic", ["", " \n ", "🎉🌍", "?!", "x" * 100_000, "\0", "What is \udcff?"])
 def test_a_topic_that_is_none_is_refused(topic: str) -> None:
     """Empty, without a letter, 100 KB: the error names the input."""
     with pytest.raises(ConfigError) as caught:
@@ -70,6 +81,8 @@ def test_a_topic_that_is_none_is_refused(topic: str) -> None:
         ({"min_ci": float("nan")}, "min_ci"),
         ({"as_of": "2026-02-30"}, "as_of"),
         ({"analysts": ()}, "analysts"),
+        ({"analysts": (AnalystRole(name="a"), AnalystRole(name="a"))}, "analysts"),
+        ({"backends": ("tavily",)}, "backends"),
         ({"block": ("a.example",), "tiers": {"www.a.example": "A"}}, "tiers.www.a.example"),
     ],
 )
@@ -191,7 +204,7 @@ def test_an_index_that_vanishes_leaves_a_partial_result(corpus: Path) -> None:
 
     async def vanishing(runs: DeepResearch) -> ResearchResult:
         await runs.run(inputs("What is the capital of Borland?"), "before")
-        shutil.rmtree(corpus.parent / "runs" / "indexes")
+        shutil.rmtree(corpus.parent / "runs" / ".indexes")
         return await runs.run(inputs(ASKED), "run")
 
     found = within(corpus, vanishing)
@@ -201,10 +214,90 @@ def test_an_index_that_vanishes_leaves_a_partial_result(corpus: Path) -> None:
     assert "IndexNotReady" not in found.report
 
 
-def test_a_disk_that_is_full_at_the_end_fails_the_run_and_leaves_nothing_half(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_run_whose_folder_vanished_is_finished_with_what_it_had_read(corpus: Path) -> None:
+    """It was interrupted before its second question: the first is answered, the second was not looked for."""
+    topic = f"{ASKED} What is the currency of Borland?"
+
+    async def main() -> tuple[ResearchResult, tuple[str, ...]]:
+        store = MemoryRunStore()
+
+        def broken(event: RunEvent) -> None:
+            if event.step == "retrieval_react_r1" and event.kind is RunEventKind.STEP_SETTLED:
+                task.cancel()
+
+        folder = corpus.parent / "runs"
+        runs = DeepResearch(corpora=[corpus], folder=folder, store=store, observers=[broken])
+        task = asyncio.create_task(runs.run(inputs(topic), "run"))
+        await asyncio.wait([task])
+        shutil.rmtree(corpus)
+        with pytest.raises(CorpusError):
+            await DeepResearch(corpora=[corpus], folder=folder, store=store).run(inputs(topic), "other")
+        again = DeepResearch(corpora=[corpus], folder=folder, store=store)
+        return await again.resume("run"), again.skipped
+
+    found, skipped = asyncio.run(main())
+
+    assert (found.status, found.answers) == ("partial", RIGHT)
+    assert str(corpus) in skipped[0]
+    assert "the run goes on with what it has read" in skipped[0]
+    assert any("not there" in each for each in found.problems)
+    assert verify(corpus.parent / "runs" / "run").is_sound
+
+
+def test_the_folder_of_another_run_is_left_alone(tmp_path: Path) -> None:
+    """Of the same id, in another store of runs: the error names the folder, before anything runs."""
+    asyncio.run(research(tmp_path).run(inputs(ASKED), "run"))
+    before = (tmp_path / "run" / "rag_manifest.json").read_bytes()
+
+    with pytest.raises(ConfigurationError, match=f"{tmp_path / 'run'} is of another run"):
+        asyncio.run(research(tmp_path).run(inputs("What is the capital of Borland?"), "run"))
+
+    assert (tmp_path / "run" / "rag_manifest.json").read_bytes() == before
+
+
+def test_no_run_touches_what_another_is_writing(tmp_path: Path) -> None:
+    """An id that begins like another one, and one like the folder of indexes, are ids like any other."""
+    (tmp_path / ".v1.2~abc").mkdir(parents=True)
+    asyncio.run(research(tmp_path).run(inputs(ASKED), "v1"))
+    assert (tmp_path / ".v1.2~abc").exists()
+
+    found = asyncio.run(research(tmp_path).run(inputs(ASKED), "indexes"))
+    assert (found.status, found.answers) == ("completed", RIGHT)
+
+
+def test_a_run_cannot_be_called_indexes_by_chance(corpus: Path) -> None:
+    """The indexes of a DeepResearch have a name that no run can have."""
+    assert within(corpus, lambda runs: runs.run(inputs(ASKED), "indexes")).answers == RIGHT
+
+
+@pytest.mark.parametrize("paths", [("/nowhere",), ("pages", "other")])
+def test_inputs_that_name_other_sources_are_refused(corpus: Path, paths: tuple[str, ...]) -> None:
+    """The report would name what was never searched; the same sources in other words are the same."""
+    named = tuple(str(corpus.parent / path) for path in paths)
+
+    with pytest.raises(ConfigError) as caught:
+        run(corpus, ASKED, corpora=named)
+
+    assert caught.value.field == "corpora"
+    assert run(corpus, ASKED, corpora=(f"{corpus}/../pages",)).answers == RIGHT
+
+
+def test_the_policy_counts_for_a_source_that_does_not_know_it(tmp_path: Path) -> None:
+    """What the operator blocks is not read, whoever found it; a tier of the operator is the one that is cited."""
+    search = ListedSearch([page("arland.md", PAGES["arland.md"], url="https://a.example/x", tier=SourceTier.B)])
+    blocked = asyncio.run(research(tmp_path, search=search).run(inputs(ASKED, block=("a.example",)), "blocked"))
+    tiers = {"a.example": SourceTier.A}
+    raised = asyncio.run(research(tmp_path, search=search).run(inputs(ASKED, tiers=tiers), "raised"))
+
+    assert (blocked.answers, blocked.usage["documents"]) == ((), 0.0)
+    assert "A: the operator puts a\\.example in tier A" in raised.report
+
+
+@pytest.mark.parametrize("engine", ["kahn", "langgraph"])
+def test_a_disk_that_is_full_at_the_end_breaks_the_run_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str
 ) -> None:
-    """The error names the folder; what was found is kept with the run."""
+    """The error names the folder, nothing half-written is left, and the run goes on once there is room."""
     real = os.fsync
     calls = iter(range(100))
 
@@ -214,13 +307,19 @@ def test_a_disk_that_is_full_at_the_end_fails_the_run_and_leaves_nothing_half(
         real(handle)
 
     monkeypatch.setattr(os, "fsync", fsync)
-    found = asyncio.run(research(tmp_path / "runs").run(inputs(ASKED), "run"))
+    runs = tmp_path / "runs"
 
-    assert (found.status, found.report, found.delivery, found.artefacts) == ("failed", "", "", None)
-    assert str(tmp_path / "runs" / "run") in found.problems[0]
-    assert "No space left on device" in found.problems[0]
-    assert found.answers == RIGHT
-    assert list((tmp_path / "runs").iterdir()) == []
+    async def main() -> ResearchResult:
+        store = MemoryRunStore()
+        with pytest.raises(RunInterrupted, match=f"{runs / 'run'}: .*No space left on device"):
+            await research(runs, engine, store=store).run(inputs(ASKED), "run")
+        assert list(runs.iterdir()) == []
+        return await research(runs, engine, store=store).resume("run")
+
+    found = asyncio.run(main())
+
+    assert (found.status, found.delivery, found.answers) == ("completed", "full", RIGHT)
+    assert verify(runs / "run").is_sound
 
 
 def test_a_store_of_a_newer_schema_is_refused_and_left_as_it_was(tmp_path: Path) -> None:

@@ -142,6 +142,30 @@ def test_a_source_that_fails_takes_nothing_from_another(tmp_path: Path, engine: 
     assert (found.status, found.delivery) == ("completed", "full")
 
 
+@pytest.mark.parametrize("after", [1.0, 1_000.0])
+def test_a_run_that_goes_on_after_its_time_still_reports(tmp_path: Path, engine: str, after: float) -> None:
+    """X6, X11: what it had found is delivered within its reserve, and the questions that were not asked are named."""
+
+    async def main() -> tuple[ResearchResult, float]:
+        clock = LoopClock()
+        store = MemoryRunStore(now=clock.now)
+        first = research(tmp_path, engine, SlowSearch(hangs_at=2), store, clock=clock)
+        task = asyncio.create_task(first.run(inputs(TOPIC), "run"))
+        await asyncio.sleep(100.0)
+        task.cancel()
+        await asyncio.wait([task])
+        await asyncio.sleep(800.0 + after)
+        began = clock.now()
+        return await research(tmp_path, engine, store=store, clock=clock).resume("run"), clock.now() - began
+
+    found, seconds = run_virtual(main())
+
+    assert (found.status, found.stop_reason) == ("partial", "deadline")
+    assert "## Not looked for" in found.report
+    assert seconds <= ResearchBudget().seconds * ResearchBudget().reserve
+    assert verify(tmp_path / "run").is_sound
+
+
 @pytest.mark.parametrize("after", [0.0, 7.0, 33.0])
 def test_a_run_that_is_cancelled_leaves_nothing(tmp_path: Path, engine: str, after: float) -> None:
     """X11: it has ended for good; no task goes on, no process holds it, and there is no folder."""

@@ -11,11 +11,14 @@ from typing import Any
 
 import pytest
 
+from smart_model_router.testing import LoopClock
 from smart_model_router_research.deep import SourceTier, verify
 from smart_model_router_research.engine import MemoryRunStore, StepState
 from smart_model_router_research.pipeline.analyst_step import DraftClaims, analyse_documents
 from smart_model_router_research.pipeline.deep_research import ResearchResult
+from smart_model_router_research.pipeline.recorded_search import RecordingSearch, SearchLedger
 from smart_model_router_research.pipeline.run_inputs import AnalystRole, ResearchBudget
+from smart_model_router_research.pipeline.search_time import SearchTime
 from smart_model_router_research.pipeline.step_kinds import RESEARCH_KINDS
 from smart_model_router_research.pipeline.tools import tools_of
 from smart_model_router_research.pipeline.workflow_file import workflow_text
@@ -75,6 +78,34 @@ def test_old_sources_are_looked_up_once_more(tmp_path: Path, engine: str) -> Non
     assert "retrieval_react_r2" in ran
     assert "analyst_ai_r2" not in ran
     assert verify(tmp_path / "run").is_sound
+
+
+def test_a_recent_source_behind_old_ones_is_found(tmp_path: Path, engine: str) -> None:
+    """To repair recency the second round looks deeper, for recent documents alone, and the claim cites them."""
+    known = [page(path, text, "2024-06-01") for path, text in PAGES.items()]
+    told = "Countries with a border: see Corland."
+    old = [*known, *(page(f"{at}.md", f"# Page {at}\n\n{told}\n", "2024-06-01") for at in range(14))]
+    new = page("new/corland.md", PAGES["corland.md"], "2026-06-20")
+    found, ran = run(tmp_path, engine, "Which countries border Corland?", ListedSearch([*old, new]), max_rounds=2)
+    audits = json.loads((tmp_path / "run" / "claim_graph.json").read_text("utf-8"))["rounds"]
+
+    assert "analyst_ai_r2" not in ran
+    assert [each["audit"]["recent_source_count"] for each in audits] == [0, 1]
+    assert "2026-06-20 (corpus, high)" in found.report
+    assert verify(tmp_path / "run").is_sound
+
+
+def test_a_filtered_search_is_not_the_same_as_one_of_all(tmp_path: Path, engine: str) -> None:
+    """A remediation that wants one kind of documents hides the others from no search after it."""
+    search = ListedSearch([page("b.md", "# Borland\n\nCapital: Bortown\n", tier=SourceTier.B)])
+
+    async def main() -> list[int]:
+        clock = LoopClock()
+        record = SearchLedger(10, 10, SearchTime(clock, clock.now() + 9.0, clock.now() + 9.0))
+        only = RecordingSearch(0, search, record, "tier_a", lambda document: document.stored.tier is SourceTier.A)
+        return [len(await each.search("Capital Borland")) for each in (only, RecordingSearch(0, search, record))]
+
+    assert asyncio.run(main()) == [0, 1]
 
 
 def test_four_full_rounds_are_the_most(tmp_path: Path, engine: str) -> None:
