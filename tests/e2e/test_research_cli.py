@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 from pathlib import Path
@@ -153,18 +152,6 @@ def test_ctrl_c_stops_a_run_so_that_it_can_go_on(smr: Smr) -> None:
     assert done.returncode == 0, done.stderr
     assert "  it goes on\n" in done.stderr
     assert "The population of Harwick is 8700." in done.stdout
-
-
-def test_ctrl_c_before_a_run_began_says_so(smr: Smr) -> None:
-    """While the command still reads its settings."""
-    pipe = smr.folder / "pipe"
-    os.mkfifo(pipe)
-    running = smr.start("research", "run", TOPIC, "--corpus", "docs", "--evaluation", str(pipe))
-    with pipe.open("wb"):
-        running.send_signal(signal.SIGINT)
-        _, told = running.communicate(timeout=SECONDS)
-
-    assert (running.returncode, told) == (130, b"interrupted before it began\n")
 
 
 def test_a_list_says_what_it_leaves_out(smr: Smr) -> None:

@@ -6,6 +6,7 @@ from importlib import import_module
 from inspect import signature
 
 import pytest
+from typer.testing import CliRunner
 
 from smart_model_router.cli import app, commands, research_commands, workflow_commands
 from smart_model_router.cli.command import Command
@@ -24,5 +25,20 @@ def test_the_function_of_a_command_exists(command: type[Command]) -> None:
 
 
 def test_every_command_is_found() -> None:
-    """The list above has every class of a command."""
-    assert {command.__name__ for command in COMMANDS} == {command.__name__ for command in Command.__subclasses__()}
+    """The list above has every class of a command; one that others stand on is none."""
+    known = {*Command.__subclasses__()}
+    known |= {more for each in known for more in each.__subclasses__()}
+    last = {each.__name__ for each in known if not each.__subclasses__()}
+    assert {command.__name__ for command in COMMANDS} == last
+
+
+def test_ctrl_c_before_a_run_of_research_began_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the command is still being imported: nothing else would tell whether there is a run."""
+
+    def interrupted(_: Command) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Command, "run", interrupted)
+    done = CliRunner().invoke(app.app, ["research", "run", "When?"])
+
+    assert (done.exit_code, done.stderr) == (130, "interrupted before it began\n")
