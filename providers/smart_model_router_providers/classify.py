@@ -174,6 +174,8 @@ WINDOWS = tuple(
 """The texts by which providers name the longest prompt, where they refuse a longer one."""
 _LEAST_WINDOW, _LARGEST_WINDOW = 16, 100_000_000
 """Tokens: anything else is no window."""
+_CODE_CHARACTERS = 64
+_CODE_CHARACTERS = 64
 _READ_BODY_BYTES = 1024 * 1024
 """Of a longer error body only the status is believed."""
 
@@ -236,6 +238,7 @@ def classify_error(
         # Of a refusal it says nothing: Cerebras sends false on its most transient 429.
         not_again=found.policy.retry_same and headers.get("x-should-retry", "").strip().lower() == "false",
         context_tokens=_context_tokens(words, message) if found is _F.CONTEXT_LENGTH else None,
+        code=shown(codes[0])[:_CODE_CHARACTERS] if codes else "",
     )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from smart_model_router.config import RouterConfig
 from smart_model_router.config.discovery import default_config, with_last_resort
-from smart_model_router.config.provider_loading import check_kind, make_provider, secrets_of
+from smart_model_router.config.provider_loading import advice_of, check_kind, make_provider, secrets_of
 from smart_model_router.config.sections import ContentConfig
 from smart_model_router.config.target_parts import TargetParts
 from smart_model_router.coordination import Coordinator
@@ -74,6 +74,7 @@ def assemble(
         providers=made,
         dropped={name: _dropped_params(provider) for name, provider in made.items()},
         destinations={name: _destination(config.providers[name].kind, provider) for name, provider in made.items()},
+        advice=advice_of(config),
         book=book,
         windows=parts.windows,
         routes=parts.routes,

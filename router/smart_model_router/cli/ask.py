@@ -16,66 +16,13 @@ from smart_model_router.cli.output import ExitCode, print_answer, print_json, pr
 from smart_model_router.config import RouterConfig
 from smart_model_router.domain.errors import AllTargetsFailed, ModelNotFound, SmartRouterError
 from smart_model_router.domain.outcome import FailureClass
-from smart_model_router.domain.report import Attempt, RouteReport
+from smart_model_router.domain.report import RouteReport
 from smart_model_router.domain.request import RequestOptions
 from smart_model_router.router import SmartModelRouter
 from smart_model_router.wires import text_of, text_of_answer
 
 if TYPE_CHECKING:
     from smart_model_router.cli.app import Ask, Chat
-
-
-def told(report: RouteReport) -> Iterator[str]:
-    """Yield the report of one request, line by line: the target that answered, those called, those refused and why."""
-    yield _ending(report)
-    for attempt in report.attempts:
-        yield f"  asked    {_attempt_in_words(attempt)}"
-    for refusal in report.refusals:
-        later = "" if refusal.retry_after is None else f", free again in {refusal.retry_after:.2f} s"
-        yield f"  not yet  {refusal.target}: {refusal.reason}{later}"
-    for target, reason in report.ruled_out.items():
-        yield f"  instead of {target}: {reason}"
-    if report.waited_seconds:
-        yield f"  waited {report.waited_seconds:.2f} s for a target to come due"
-    for loss in report.losses:
-        yield f"  lost in translation: {loss}"
-    if report.usage is not None:
-        cost = "unknown" if report.cost_usd is None else f"{report.cost_usd:.6f} USD"
-        usage = report.usage
-        cached = f" ({usage.cached_prompt_tokens} of them cached)" if usage.cached_prompt_tokens else ""
-        yield f"  tokens {usage.prompt_tokens} in{cached}, {usage.completion_tokens} out; cost {cost}"
-
-
-def told_briefly(report: RouteReport) -> str:
-    """The same on one line: the target that answered, and the reasons why others did not."""
-    why = [f"{a.target} {a.failure_class}" for a in report.attempts if a.failure_class is not None]
-    why += [f"{r.target} {r.reason}" for r in report.refusals if not any(a.target == r.target for a in report.attempts)]
-    marks = ", last resort" * report.last_resort + ", degraded" * report.degraded
-    waited = f", {report.waited_seconds:.2f} s of it waiting" if report.waited_seconds else ""
-    because = f"; {', '.join(dict.fromkeys(why))}" if why else ""
-    return f"{report.target}{marks} in {report.seconds:.2f} s{waited}{because}"
-
-
-def _ending(report: RouteReport) -> str:
-    if report.target is None:
-        return f"{report.request_id}: no target answered, after {report.seconds:.2f} s"
-    tier = f"tier {report.actual_tier}"
-    if report.last_resort:
-        tier = f"the last resort, {report.requested_tier} was asked for"
-    elif report.actual_tier != report.requested_tier:
-        tier += f", {report.requested_tier} was asked for"
-    marks = "".join([", degraded" * report.degraded, ", escalated" * report.escalated])
-    cut = "" if report.complete else ", incomplete"
-    return f"{report.request_id}: answered by {report.target} ({tier}{marks}{cut}) in {report.seconds:.2f} s"
-
-
-def _attempt_in_words(attempt: Attempt) -> str:
-    what = "answered" if attempt.failure_class is None else attempt.failure_class.value
-    status = "" if attempt.status is None else f" (HTTP {attempt.status})"
-    first = "" if attempt.ttft_seconds is None else f", first words after {attempt.ttft_seconds:.2f} s"
-    why = f": {attempt.message}" if attempt.message else ""
-    probe = (", as a probe" if attempt.probe else "") + (", as a hedge" if attempt.hedge else "")
-    return f"{attempt.target}: {what}{status} after {attempt.seconds:.2f} s{first}{probe}{why}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +107,7 @@ async def _streamed(router: SmartModelRouter, body: Mapping[str, Any], options: 
 
 
 def _explain(report: RouteReport) -> None:
-    for line in told(report):
+    for line in report.lines():
         print_line(line)
 
 
@@ -293,10 +240,9 @@ class _Conversation:
         if self.asked.as_json:
             print_json({"text": "".join(arrived), "report": report.to_dict()})
         if self.asked.explain:
-            for line in told(report):
-                print_line(line)
+            _explain(report)
         elif report.degraded:
-            print_line(f"({told_briefly(report)})")
+            print_line(f"({report})")
 
     def _failed(self, error: SmartRouterError) -> None:
         code = tell(error, self.asked.as_json)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, TextIO
 
 from rich.text import Text
 
-from smart_model_router.cli.ask import told_briefly
 from smart_model_router.cli.demo_fleet import (
     MODEL,
     PRIMARY,
@@ -64,12 +63,12 @@ class Narrator:
         """Something that happened."""
         self._say(f"  {text}")
 
-    def served(self, question: str, answer: str, how: str) -> None:
+    def served(self, question: str, answer: str, how: str, *, degraded: bool) -> None:
         """Print a question, its answer, the target that gave it and the reason."""
         shown = " ".join(printable(answer).split())
         shown = shown if len(shown) <= _SHOWN else shown[: _SHOWN - 3] + "..."
         self._say(f"  {question}")
-        self._say(f"    {how}", "yellow" if "degraded" in how else "green")
+        self._say(f"    {how}", "yellow" if degraded else "green")
         self._say(f"    {shown}", "dim")
 
     def expected(self, expectation: Expectation) -> None:
@@ -267,7 +266,7 @@ class Story:
             return type(error).__name__
         self._figures.count(report)
         if not quiet:
-            self._narrator.served(question, text, told_briefly(report))
+            self._narrator.served(question, text, str(report), degraded=report.degraded)
         return str(report.target)
 
     async def _answer(self, question: str, stream: bool) -> tuple[str, RouteReport]:

@@ -9,6 +9,7 @@ from typing import Any
 from smart_model_router.config.tree import ProviderConfig, RouterConfig
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.domain.ports import Provider
+from smart_model_router.domain.report_text import ProviderAdvice
 from smart_model_router_providers.catalog import KINDS, kind_of, resolve
 
 
@@ -92,3 +93,18 @@ def keys_of(provider: ProviderConfig) -> tuple[str, ...]:
         return tuple(secret.reveal() for secret in provider.api_key)
     found = (os.environ.get(variable) for variable in kind_of(provider.kind).key_variables)
     return tuple(key for key in found if key)[:1]
+
+
+def advice_of(config: RouterConfig) -> dict[str, ProviderAdvice]:
+    """The places where each provider's keys and address stand, by provider name, for people who have to mend them."""
+    return {name: _advice(name, provider) for name, provider in config.providers.items()}
+
+
+def _advice(name: str, provider: ProviderConfig) -> ProviderAdvice:
+    several = len(provider.api_key) > 1
+    written = [f"providers.{name}.api_key{f'[{number}]' if several else ''}" for number in range(len(provider.api_key))]
+    wanted = kind_of(provider.kind).key_variables
+    variables = [*wanted, *sorted(os.environ.keys() - set(wanted))]
+    by_value = {os.environ[v].strip(): f"${v}" for v in reversed(variables) if os.environ.get(v, "").strip()}
+    places = [by_value.get(key, place) for key, place in zip(keys_of(provider), written or wanted, strict=False)]
+    return ProviderAdvice(tuple(places), "" if provider.base_url is None else f"providers.{name}.base_url")

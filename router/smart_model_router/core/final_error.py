@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from smart_model_router.core.fallback import AttemptHistory
@@ -21,6 +20,7 @@ from smart_model_router.domain.errors import (
 )
 from smart_model_router.domain.outcome import Failure, FailureClass
 from smart_model_router.domain.report import RouteReport
+from smart_model_router.domain.report_text import failure_text, rejection_text, unable_text
 from smart_model_router.domain.request import Operation
 
 _REJECTIONS: tuple[tuple[frozenset[FailureClass], type[RequestRejected]], ...] = (
@@ -57,11 +57,14 @@ def final_error(
     progress: AttemptHistory,
     report: RouteReport,
     *,
-    expired: bool,
+    late_after: float | None,
     retry_after: float | None,
     operation: Operation = "create",
 ) -> SmartRouterError:
-    """The error of a request that no target served; its message names every attempt and refusal."""
+    """The error of a request that no target served; its message names every attempt and refusal.
+
+    `late_after`: the deadline passed, that many seconds after the request came.
+    """
     if operation != "create" and (absent := _absent(plan, progress, report.model, operation)) is not None:
         return absent
     if plan.empty:
@@ -74,12 +77,8 @@ def final_error(
             # The one in the caller's own dialect; the body of any other was left behind with its translation.
             facts, failure = next((one for one in progress.failures if one[1].raw), progress.failures[0])
             return _rejection(kind, facts.id, failure)
-    tried = ", ".join(_attempts(progress, report)) or "no target was called"
-    refused = ", ".join(f"{r.target} {r.reason}" for r in report.refusals)
-    account = f"{tried}; refused: {refused}" if refused else tried
-    if expired:
-        return DeadlineExceeded(f"the deadline passed: {account}", retry_after=retry_after)
-    return AllTargetsFailed(f"no target could serve the request: {account}", retry_after=retry_after)
+    kind_of_end = AllTargetsFailed if late_after is None else DeadlineExceeded
+    return kind_of_end(failure_text(report, seconds=late_after, retry_after=retry_after), retry_after=retry_after)
 
 
 def not_there(target: str, failure: Failure) -> NotFound:
@@ -99,24 +98,15 @@ def _absent(plan: Plan, progress: AttemptHistory, model: str, operation: Operati
     return not_there(facts.id, failure)
 
 
-def _attempts(progress: AttemptHistory, report: RouteReport) -> Iterator[str]:
-    """Every attempt by its class; at the first one of a target the reason for which no connection was made."""
-    reasons = {facts.id: failure.reason for facts, failure in reversed(progress.failures) if failure.reason}
-    for attempt in report.attempts:
-        reason = None if attempt.failure_class is None else reasons.pop(attempt.target, None)
-        yield f"{attempt.target} {attempt.failure_class}{f' ({reason})' if reason else ''}"
-
-
 def _rejection(kind: type[RequestRejected], target: str, failure: Failure) -> RequestRejected:
-    return kind(f"{target}: {failure.message}", status=failure.status, body=failure.raw)
+    return kind(rejection_text(target, failure), status=failure.status, body=failure.raw)
 
 
 def _unable(plan: Plan, model: str) -> RequestRejected:
-    told = ", ".join(f"{target} {refusal.reason}" for target, refusal in plan.left_out)
     reasons = {refusal.reason for _, refusal in plan.left_out}
     kind = ContextTooLong if reasons == {"filtered:context"} else UnsupportedFeature
     hints = "".join(hint for reason, hint in _HINTS.items() if reason in reasons)
-    return kind(f"no target of {model!r} can serve this request: {told}{hints}")
+    return kind(unable_text(model, plan.left_out) + hints)
 
 
 _ABSENT = frozenset({404, 405, 501})

@@ -229,7 +229,8 @@ class Failure:
     target of the same credential is concerned (a 401), not this target alone (a 403). `unsent`: the call never left
     (no connection), so it cost the provider nothing. `not_again`: the provider said that the same call would fail here
     once more. `reason`: why a connection failed (certificate, name, refused), in words that a client may read: without
-    its address. `context_tokens` is the longest prompt that the target takes, when it said so.
+    its address. `context_tokens` is the longest prompt that the target takes, when it said so. `code` is the provider's
+    most telling code, in lower case.
     """
 
     failure_class: FailureClass
@@ -244,6 +245,7 @@ class Failure:
     not_again: bool = False
     reason: str = ""
     context_tokens: int | None = None
+    code: str = ""
 
 
 Outcome = Success | Failure

@@ -90,10 +90,10 @@ class Scrubber:
         raw = failure.raw
         for secret in self._raw:
             raw = raw.replace(secret, MASK.encode())
-        message = self.text(failure.message)
-        return (
-            failure if (message, raw) == (failure.message, failure.raw) else replace(failure, message=message, raw=raw)
-        )
+        message, code = self.text(failure.message), self.text(failure.code)
+        if (message, code, raw) == (failure.message, failure.code, failure.raw):
+            return failure
+        return replace(failure, message=message, code=code, raw=raw)
 
 
 Mode = Literal["hash", "redacted", "full"]

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from html import escape
 from typing import Any
 
 from smart_model_router.domain.fast_dataclass import quick
-from smart_model_router.domain.outcome import FailureClass, Usage
+from smart_model_router.domain.outcome import Failure, FailureClass, Usage
+from smart_model_router.domain.report_text import ProviderAdvice, headline, lines
 
 
 @quick
@@ -17,7 +20,8 @@ class Attempt:
 
     `hedge`: it was made while another call was under way whose head was late; the slower of the two is CANCELLED, or
     TIMEOUT after long silence. `estimated`: the provider never said what it charges for a stream that broke off;
-    `usage` is our least estimate.
+    `usage` is our least estimate. `code` is the provider's own, in lower case; `reason` why a connection failed. A
+    provider that said when to come back is free `retry_after` seconds after the attempt, at `free_at` (epoch seconds).
     """
 
     target: str
@@ -31,16 +35,38 @@ class Attempt:
     probe: bool = False
     estimated: bool = False
     hedge: bool = False
+    code: str = ""
+    reason: str = ""
+    retry_after: float | None = None
+    free_at: float | None = None
+
+
+def failure_facts(failure: Failure, wall: Callable[[], float]) -> dict[str, Any]:
+    """The fields of an Attempt that a failure fills. `wall` gives epoch seconds."""
+    seconds = None if failure.wait is None else failure.wait.seconds
+    return {
+        "failure_class": failure.failure_class,
+        "message": failure.message,
+        "status": failure.status,
+        "code": failure.code,
+        "reason": failure.reason,
+        "retry_after": seconds,
+        "free_at": None if seconds is None else wall() + seconds,
+    }
 
 
 @quick
 @dataclass(frozen=True, slots=True)
 class ReportedRefusal:
-    """A target that was not asked, and why. `retry_after` is seconds from the refusal, None when unknown."""
+    """A target that was not asked, and why. `retry_after` is seconds from the refusal, None when unknown.
+
+    `free_at` is the end of these seconds, in seconds since the epoch.
+    """
 
     target: str
     reason: str
     retry_after: float | None = None
+    free_at: float | None = None
 
 
 @dataclass(slots=True)
@@ -86,7 +112,10 @@ class RouteReport:
     to what ruled it out. After a recovery `target` is the last that served, and `usage` and `cost_usd` are of all
     attempts. `complete`: all of the answer that finished was delivered, in order and once, and of streams that broke
     off nothing but what `recoveries` name. `notes` are faults that did not end a stream (a missing terminator), and why
-    an answer that was delivered is not complete (bytes that are not UTF-8).
+    an answer that was delivered is not complete (bytes that are not UTF-8). `choice` is the rank of `target` among the
+    targets that could have served, 1 the first. `advice` says where each provider's settings stand, for remedies.
+
+    `str(report)` is one line in plain words: what happened, why, and what to do. `lines()` has the figures too.
     """
 
     request_id: str
@@ -111,6 +140,19 @@ class RouteReport:
     ruled_out: dict[str, str] = field(default_factory=dict)
     losses: list[str] = field(default_factory=list)
     recoveries: list[StreamRecovery] = field(default_factory=list)
+    choice: int = 1
+    advice: Mapping[str, ProviderAdvice] = field(default_factory=dict, repr=False, compare=False)
+
+    def __str__(self) -> str:
+        return headline(self)
+
+    def lines(self) -> list[str]:
+        """The request in plain words: one line as `str` has it, then a line for each attempt, refusal and loss."""
+        return list(lines(self))
+
+    def _repr_html_(self) -> str:
+        """The same for a notebook."""
+        return f"<pre>{escape(chr(10).join(self.lines()))}</pre>"
 
     def add_up(self) -> None:
         """Set `usage` and `cost_usd` to the sums of all attempts: several had a part in the answer.
@@ -139,6 +181,7 @@ class RouteReport:
             "escalated": self.escalated,
             "last_resort": self.last_resort,
             "fallback": self.fallback,
+            "choice": self.choice,
             "complete": self.complete,
             "attempts": [
                 {
@@ -146,6 +189,7 @@ class RouteReport:
                     "failure_class": a.failure_class.value if a.failure_class else None,
                     "message": a.message,
                     "status": a.status,
+                    "code": a.code,
                     "seconds": round(a.seconds, 6),
                     "ttft_seconds": a.ttft_seconds,
                     "usage": _usage_dict(a.usage),

@@ -15,7 +15,7 @@ from smart_model_router.domain.events import AttemptFinished
 from smart_model_router.domain.forwarded_headers import USUAL_VERSION, VERSION, access_named, keyed, sent_query, sent_to
 from smart_model_router.domain.outcome import NO_READING, Failure, FailureClass, LimitReading, Success, Usage
 from smart_model_router.domain.ports import ProviderCall
-from smart_model_router.domain.report import Attempt
+from smart_model_router.domain.report import Attempt, failure_facts
 from smart_model_router.domain.request import RouteRequest, state_made
 from smart_model_router.flow.clock import EARLY, Expired, Watchdog, ended_by
 from smart_model_router.flow.reference_resolution import ResolvedRequest
@@ -266,15 +266,13 @@ class AttemptRunner:
                 Attempt(
                     target=facts.id,
                     seconds=seconds,
-                    failure_class=failure_class,
-                    message="" if failure is None else failure.message,
-                    status=status,
                     ttft_seconds=ttft,
                     usage=usage,
                     cost_usd=cost,
                     probe=lease.probe,
                     hedge=hedge,
                     estimated=failure is not None and usage is not None,
+                    **({} if failure is None else failure_facts(failure, state.wall)),
                 )
             )
         if failure is None:

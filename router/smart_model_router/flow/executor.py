@@ -48,7 +48,7 @@ class RequestExecutor:
 
     def __init__(self, state: RouterState, request: RouteRequest) -> None:
         self.state = state
-        self.report = RouteReport(next(state.request_ids), request.model, "")
+        self.report = RouteReport(next(state.request_ids), request.model, "", advice=state.advice)
         self._started = state.clock.now()
         self._begin(request, None)
         if not request.state_ids:
@@ -343,12 +343,12 @@ class RequestExecutor:
         return self._sheds() and not self.state.routing.shed_to_last_resort
 
     def _final_error(self, now: float) -> SmartRouterError:
-        expired, retry_after = self._expired(now), self._retry_after(now)
+        late, retry_after = now - self._started if self._expired(now) else None, self._retry_after(now)
         return final_error(
             self.context.plan,
             self.context.history,
             self.report,
-            expired=expired,
+            late_after=late,
             retry_after=retry_after,
             operation=self.request.operation,
         )

@@ -33,7 +33,7 @@ from smart_model_router.domain.events import NAME_LIMIT, RequestFinished, Reques
 from smart_model_router.domain.forwarded_headers import Destination, access_named, keyed, lost_at, sent_to
 from smart_model_router.domain.outcome import NO_READING, Failure, FailureClass, LimitReading
 from smart_model_router.domain.ports import PassedCall, PassedReply, SupportsPassthrough, TimerHandle
-from smart_model_router.domain.report import Attempt, RouteReport
+from smart_model_router.domain.report import Attempt, RouteReport, failure_facts
 from smart_model_router.domain.request import RequestOptions, Target
 from smart_model_router.flow.attempt import provider_bug
 from smart_model_router.flow.clock import EARLY, Expired, Watchdog
@@ -68,7 +68,7 @@ class RoutePassage:
         self, state: RouterState, route: Route, call: PassedCall, options: RequestOptions, *, silence: float
     ) -> None:
         self.route = route
-        self.report = RouteReport(next(state.request_ids), route.name, "")
+        self.report = RouteReport(next(state.request_ids), route.name, "", advice=state.advice)
         self.status = 0
         self.headers: dict[str, str] = {}
         self._state = state
@@ -332,10 +332,8 @@ class RoutePassage:
             Attempt(
                 target=target.id,
                 seconds=state.clock.now() - lease.admitted_at,
-                failure_class=None if failure is None else failure.failure_class,
-                message="" if failure is None else failure.message,
-                status=None if failure is None else failure.status,
                 probe=lease.probe,
+                **({} if failure is None else failure_facts(failure, state.wall)),
             )
         )
 

@@ -37,7 +37,8 @@ class ReportBuilder:
         if retry_after is None:
             self.context.report.refusals += [_without_time(target, reason) for target in untold]
         else:
-            self.context.report.refusals += [ReportedRefusal(target, reason, retry_after) for target in untold]
+            free_at = self.context.state.wall() + retry_after
+            self.context.report.refusals += [ReportedRefusal(target, reason, retry_after, free_at) for target in untold]
         self.context.state.emit_all(
             [
                 TargetRefused(at=now, request_id=request_id, target=target, reason=reason, retry_after=retry_after)
@@ -67,10 +68,12 @@ class ReportBuilder:
         report.fallback = self.context.plan.is_fallback(admitted.facts.id, self.context.route.strategy)
         told = {refusal.target: refusal.reason for refusal in report.refusals}
         told |= {a.target: a.failure_class.value for a in report.attempts if a.failure_class is not None}
+        report.choice = 1
         for tier in self.context.plan.tiers:
             for facts in tier.targets:
                 if facts.id == admitted.facts.id:
                     return
+                report.choice += 1
                 if (reason := told.get(facts.id)) is not None:
                     report.ruled_out[facts.id] = reason
 

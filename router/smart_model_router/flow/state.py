@@ -35,6 +35,7 @@ from smart_model_router.domain.forwarded_headers import Destination
 from smart_model_router.domain.outcome import CAPACITY_REASONS, Failure, FailureClass, LimitReading, Snapshot
 from smart_model_router.domain.ports import Clock, Dice, EventSink, Provider, StatsStore, TimerHandle
 from smart_model_router.domain.redaction import ContentCapture
+from smart_model_router.domain.report_text import ProviderAdvice
 from smart_model_router.domain.request import WAITING_CRITICALITIES, Target
 from smart_model_router.domain.shared_state import ClockReading
 from smart_model_router.flow.clock import Watchdog, here
@@ -129,6 +130,8 @@ class RouterState:
     """Top-level fields of a body that a provider does not get, by provider name."""
     destinations: Mapping[str, Destination] = field(default_factory=dict)
     """The facts that decide which of the client's headers a provider gets, by provider name."""
+    advice: Mapping[str, ProviderAdvice] = field(default_factory=dict)
+    """The places of a provider's settings, by provider name, for the remedies that reports and errors name."""
     proven_versions: set[tuple[str, str]] = field(default_factory=set)
     """Provider and version of Anthropic's API, where a client's call with it was answered."""
     sinks: Sequence[EventSink] = ()

@@ -16,7 +16,8 @@ from smart_model_router.domain.errors import AllTargetsFailed, InvalidRequest, N
 from smart_model_router.domain.forwarded_headers import sent_to
 from smart_model_router.domain.outcome import Failure, FailureClass, Success, Usage
 from smart_model_router.domain.ports import ProviderCall
-from smart_model_router.domain.report import Attempt, RouteReport
+from smart_model_router.domain.report import Attempt, ReportedRefusal, RouteReport, failure_facts
+from smart_model_router.domain.report_text import failure_text, rejection_text
 from smart_model_router.domain.request import Operation, RouteRequest, Target
 from smart_model_router.flow.reference_resolution import not_found, resolve
 from smart_model_router.flow.request_context import plan_of, weigh
@@ -40,7 +41,7 @@ async def kept_response(
 
     Raises NotFound, InvalidRequest, RouterUnavailable.
     """
-    report = RouteReport(next(state.request_ids), "", "")
+    report = RouteReport(next(state.request_ids), "", "", advice=state.advice)
     if response_of(thing) is not None:
         if state.kept is None:
             raise not_found(thing)
@@ -67,7 +68,7 @@ async def count_input(state: RouterState, request: RouteRequest) -> tuple[Succes
     model_route = state.model_routes[request.model]
     asked = (await resolve(state, request)).request
     plan = plan_of(state, asked, model_route)
-    report = RouteReport(next(state.request_ids), request.model, plan.asked)
+    report = RouteReport(next(state.request_ids), request.model, plan.asked, advice=state.advice)
     everyone = [facts for tier in plan.tiers for facts in tier.targets]
     native = [facts.target for facts in everyone if "count" in facts.operations and "responses" in facts.dialects]
     if native:
@@ -110,12 +111,14 @@ async def _call(
 ) -> Success:
     """The first answer of these targets. Raises NotFound where each that was asked lacks the operation or the thing."""
     deadline = state.clock.now() + min(SECONDS, request.timeout or SECONDS)
-    told: list[str] = []
+    in_vain = False
     absent: NotFound | None = None
     for target in targets:
         gate, provider = state.fleet.gates.get(target.id), state.providers.get(target.provider)
         if gate is None or provider is None or gate.isolated:
-            told.append(f"{target.id} isolated" if gate is not None and gate.isolated else f"{target.id} is not there")
+            reason = "isolated" if gate is not None and gate.isolated else "gone"
+            report.refusals.append(ReportedRefusal(target.id, reason))
+            in_vain = True
             continue
         started = state.clock.now()
         call = ProviderCall(
@@ -142,20 +145,19 @@ async def _call(
             report.target, report.complete = target.id, True
             return outcome
         failure = state.scrub(outcome)
-        report.attempts.append(
-            Attempt(target=target.id, seconds=seconds, failure_class=failure.failure_class, message=failure.message)
-        )
+        attempt = Attempt(target=target.id, seconds=seconds, **failure_facts(failure, state.wall))
+        report.attempts.append(attempt)
         if is_absent(failure):
             absent = absent or not_there(target.id, failure)
             continue
         if failure.failure_class is FailureClass.INVALID_REQUEST:
-            message = f"{target.id}: {failure.message}"
-            raise InvalidRequest(message, report=report, status=failure.status, body=failure.raw)
-        told.append(f"{target.id} {failure.failure_class}")
-    if absent is not None and not told:
+            told = rejection_text(target.id, failure)
+            raise InvalidRequest(told, report=report, status=failure.status, body=failure.raw)
+        in_vain = True
+    if absent is not None and not in_vain:
         absent.report = report
         raise absent
-    raise AllTargetsFailed(f"no target could be asked: {', '.join(told)}", report=report, retry_after=_AGAIN)
+    raise AllTargetsFailed(failure_text(report, retry_after=_AGAIN), report=report, retry_after=_AGAIN)
 
 
 def _answer(body: Mapping[str, Any]) -> Success:

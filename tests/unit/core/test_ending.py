@@ -41,7 +41,7 @@ def ending(
         report.attempts.append(Attempt(target.id, 1.0, failure_class))
     if refused:
         report.refusals += [ReportedRefusal("c/m", "open", 30.0), ReportedRefusal("d/m", "wall")]
-    return final_error(plan, progress, report, expired=expired, retry_after=7.5)
+    return final_error(plan, progress, report, late_after=2.5 if expired else None, retry_after=7.5)
 
 
 @pytest.mark.parametrize("failure_class", list(FailureClass))
@@ -64,7 +64,11 @@ def test_a_rejection_carries_the_providers_own_answer() -> None:
     failure = Failure(FailureClass.INVALID_REQUEST, "bad tool", status=422, raw=b'{"error":1}')
     rejection = final_rejection("a/m", failure, content_filter_fallback=False)
     assert rejection is not None
-    assert (str(rejection), rejection.status, rejection.body) == ("a/m: bad tool", 422, b'{"error":1}')
+    assert (str(rejection), rejection.status, rejection.body) == (
+        "a/m says that the request is not valid (422): bad tool",
+        422,
+        b'{"error":1}',
+    )
 
 
 @pytest.mark.parametrize(
@@ -91,11 +95,15 @@ def test_the_first_rejection_is_the_most_native_one() -> None:
     """Its answer is handed on, not that of a later translation."""
     error = ending(FailureClass.REJECTED_BY_FALLBACK, FailureClass.REJECTED_BY_FALLBACK)
     assert isinstance(error, RequestRejected)
-    assert (str(error), error.status, error.body) == ("a/m: REJECTED_BY_FALLBACK says a/m", 418, b"body")
+    assert (str(error), error.status, error.body) == (
+        "a/m did not take the request as it was translated (418): REJECTED_BY_FALLBACK says a/m",
+        418,
+        b"body",
+    )
 
 
 @pytest.mark.parametrize(
-    ("bodies", "told"), [((b"", b"native"), "b/m: no"), ((b"", b""), "a/m: no"), ((b"one", b"two"), "a/m: no")]
+    ("bodies", "told"), [((b"", b"native"), "b/m"), ((b"", b""), "a/m"), ((b"one", b"two"), "a/m")]
 )
 def test_a_rejection_in_the_callers_own_dialect_goes_before_a_translated_one(
     bodies: tuple[bytes, bytes], told: str
@@ -105,9 +113,9 @@ def test_a_rejection_in_the_callers_own_dialect_goes_before_a_translated_one(
     for target, body in zip((A, B), bodies, strict=True):
         progress.note(target, "frontier", Failure(FailureClass.REJECTED_BY_FALLBACK, "no", raw=body), 0.0)
     report = RouteReport("id", "smart", "frontier")
-    error = final_error(PLAN, progress, report, expired=False, retry_after=None)
+    error = final_error(PLAN, progress, report, late_after=None, retry_after=None)
     assert isinstance(error, InvalidRequest)
-    assert (str(error), error.body) == (told, bodies[0] or bodies[1])
+    assert (str(error).partition(" ")[0], error.body) == (told, bodies[0] or bodies[1])
 
 
 def test_the_exception_names_every_attempt_and_refusal() -> None:
@@ -116,31 +124,9 @@ def test_the_exception_names_every_attempt_and_refusal() -> None:
     assert isinstance(error, RouterUnavailable)
     assert error.retry_after == 7.5
     assert str(error) == (
-        "no target could serve the request: a/m SERVER_ERROR, b/m TIMEOUT; refused: c/m open, d/m wall"
+        "no target could answer: a failed; b timed out after 1 s; c is left alone after its failures for 30 s; "
+        "d has its quota used up. Worth another try in 7.5 s"
     )
-
-
-def test_the_reason_for_a_missing_connection_is_said_once_for_each_target() -> None:
-    """An operator learns from the error itself that a certificate is wrong; the class alone would not tell."""
-    progress = AttemptHistory(RoutingConfig(), PLAN)
-    report = RouteReport("id", "smart", "frontier")
-    for target, reason in ((A, "refused"), (B, ""), (A, "reset"), (B, "no such name")):
-        progress.note(target, "frontier", Failure(FailureClass.TRANSPORT, "at 10.0.0.1", reason=reason), 0.0)
-        report.attempts.append(Attempt(target.id, 1.0, FailureClass.TRANSPORT))
-    report.attempts[:0] = [Attempt("a/m", 1.0)]
-    report.attempts.append(Attempt("c/m", 1.0))
-    error = final_error(PLAN, progress, report, expired=False, retry_after=None)
-    assert str(error) == (
-        "no target could serve the request: a/m None, a/m TRANSPORT (refused), b/m TRANSPORT (no such name), "
-        "a/m TRANSPORT, b/m TRANSPORT, c/m None"
-    )
-
-
-def test_nobody_asked_and_nobody_refused_is_said_too() -> None:
-    """No sentence has a hole in it."""
-    assert str(ending()) == "no target could serve the request: no target was called"
-    refused = "no target could serve the request: no target was called; refused: c/m open, d/m wall"
-    assert str(ending(refused=True)) == refused
 
 
 def test_a_request_that_ran_out_of_time_says_so() -> None:
@@ -148,7 +134,7 @@ def test_a_request_that_ran_out_of_time_says_so() -> None:
     error = ending(FailureClass.SERVER_ERROR, expired=True)
     assert isinstance(error, DeadlineExceeded)
     assert error.retry_after == 7.5
-    assert str(error) == "the deadline passed: a/m SERVER_ERROR"
+    assert str(error) == "no answer within 2.5 s: a failed. Worth another try in 7.5 s"
 
 
 @pytest.mark.parametrize(
@@ -164,12 +150,11 @@ def test_a_request_nobody_can_serve_says_why_not(reasons: list[str], kind: type[
     left_out = tuple((f"t{n}", Refusal(f"filtered:{reason}")) for n, reason in enumerate(reasons))
     error = ending(plan=Plan("frontier", (Tier("frontier", ()),), (), left_out))
     assert type(error) is kind
-    told = ", ".join(f"t{n} filtered:{reason}" for n, reason in enumerate(reasons))
-    assert str(error) == f"no target of 'smart' can serve this request: {told}"
+    assert str(error).startswith("no target of 'smart' can serve this request: t0 ")
 
 
 def test_each_reason_that_has_a_remedy_is_told_with_it() -> None:
     """One after the other, behind the reasons themselves."""
     left_out = (("a/m", Refusal("filtered:pinned")), ("b/m", Refusal("filtered:unpriced")))
     told = str(ending(plan=Plan("frontier", (Tier("frontier", ()),), (), left_out)))
-    assert f"b/m filtered:unpriced{UNPRICED} (it refers to something kept at a provider" in told
+    assert f"b/m has no price, and the request a budget{UNPRICED} (it refers to something kept at a provider" in told

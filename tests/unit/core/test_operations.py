@@ -64,7 +64,7 @@ def _end(*failures: Failure, plan: Plan = PLAN) -> SmartRouterError:
     for facts, failure in zip((A, B), failures, strict=False):
         progress.note(facts, "only", failure, 0.0)
     report = RouteReport("id", "smart", "only")
-    return final_error(plan, progress, report, expired=False, retry_after=1.0, operation="compact")
+    return final_error(plan, progress, report, late_after=None, retry_after=1.0, operation="compact")
 
 
 ABSENT, BROKEN = Failure(FailureClass.MISCONFIGURED, "no", 405, raw=b"{}"), Failure(FailureClass.SERVER_ERROR, "", 500)

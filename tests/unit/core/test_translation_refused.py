@@ -52,7 +52,7 @@ def ended(*ruled_out: str, failure: Failure | None = None) -> SmartRouterError:
     if failure is not None:
         progress.note(CHAT, "standard", failure, 0.0)
         report.attempts.append(Attempt("c/m", 1.0, failure.failure_class))
-    return final_error(PLAN, progress, report, expired=False, retry_after=1.0)
+    return final_error(PLAN, progress, report, late_after=None, retry_after=1.0)
 
 
 def test_a_request_that_nobody_can_be_sent_is_the_requests_fault() -> None:
@@ -75,6 +75,10 @@ def test_the_most_native_rejection_is_handed_back() -> None:
     rejected = Failure(FailureClass.REJECTED_BY_FALLBACK, "translated", 400)
     progress.note(MESSAGES, "frontier", rejected, 0.0)
     progress.note(CHAT, "standard", Failure(FailureClass.REJECTED_BY_FALLBACK, "native", 422, raw=b"body"), 0.0)
-    error = final_error(PLAN, progress, RouteReport("id", "smart", "frontier"), expired=False, retry_after=None)
+    error = final_error(PLAN, progress, RouteReport("id", "smart", "frontier"), late_after=None, retry_after=None)
     assert isinstance(error, InvalidRequest)
-    assert (str(error), error.status, error.body) == ("c/m: native", 422, b"body")
+    assert (str(error), error.status, error.body) == (
+        "c/m did not take the request as it was translated (422): native",
+        422,
+        b"body",
+    )

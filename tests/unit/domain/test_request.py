@@ -344,6 +344,7 @@ def test_a_report_is_one_line_of_json_with_everything_in_it() -> None:
         "escalated": False,
         "last_resort": False,
         "fallback": False,
+        "choice": 1,
         "complete": True,
         "attempts": [
             {
@@ -351,6 +352,7 @@ def test_a_report_is_one_line_of_json_with_everything_in_it() -> None:
                 "failure_class": "TIMEOUT",
                 "message": "slow",
                 "status": 408,
+                "code": "",
                 "seconds": 1.234568,
                 "ttft_seconds": None,
                 "usage": None,
@@ -364,6 +366,7 @@ def test_a_report_is_one_line_of_json_with_everything_in_it() -> None:
                 "failure_class": None,
                 "message": "",
                 "status": None,
+                "code": "",
                 "seconds": 0.5,
                 "ttft_seconds": 0.25,
                 "usage": usage,
