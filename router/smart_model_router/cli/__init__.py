@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ def main() -> None:
         if getattr(sys, name) is None:  # started with it closed: `smr ... >&-`
             nowhere = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - until the process ends
             setattr(sys, name, nowhere)
+    logging.getLogger("smart_model_router").addHandler(logging.NullHandler())  # commands say it themselves; see serve
     try:
         from smart_model_router.cli.app import app  # noqa: PLC0415 - typer comes with the extra `cli`
     except ModuleNotFoundError as missing:

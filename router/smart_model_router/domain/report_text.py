@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import groupby
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _F = FailureClass
 _WORDS_SHOWN = 3
 """Providers whose own words are quoted in one line, at most."""
+_ORDINALS = MappingProxyType({1: "1st", 2: "2nd", 3: "3rd"})
 _CLOCK_SECONDS = 20.0
 """A wait as long as this is told with the time of its end."""
 
@@ -162,6 +163,20 @@ def unable_text(model: str, left_out: Iterable[tuple[str, Refusal]]) -> str:
     return f"no target of {model!r} can serve this request: {told}"
 
 
+def breaker_text(owner: str, to_state: str, reason: str, seconds: float | None, free_at: float | None) -> str:
+    """The line of a breaker that moved. It is OPEN for `seconds`, until `free_at`."""
+    if to_state == "closed":
+        return f"{owner} is back: its breaker closed ({reason.replace('_', ' ')})"
+    if to_state == "isolated":
+        return f"{owner} was isolated by the operator"
+    return f"{owner} is left alone{_until(free_at, seconds)}: its breaker opened ({reason.replace('_', ' ')})"
+
+
+def rest_text(target: str, kind: FailureClass, seconds: float, free_at: float) -> str:
+    """The line of a target that is not called for a while: the failure before was of this kind."""
+    return f"{target} is not called{_until(free_at, seconds)}: it {_CAUSES[kind]}"
+
+
 def causes_of(report: RouteReport) -> list[str]:
     """Return a clause for each target that did not serve, in the order in which they were first asked or refused."""
     told: dict[str, str] = {}
@@ -181,7 +196,7 @@ def cause_of(report: RouteReport, attempt: Attempt) -> str:
 
 def clock_time(epoch_seconds: float) -> str:
     """Return the time of day here, as 12:03:20."""
-    return time.strftime("%H:%M:%S", time.localtime(epoch_seconds))
+    return datetime.fromtimestamp(epoch_seconds).astimezone().strftime("%H:%M:%S")
 
 
 def _failed(report: RouteReport) -> list[Attempt]:
@@ -189,7 +204,7 @@ def _failed(report: RouteReport) -> list[Attempt]:
 
 
 def _cause(report: RouteReport, attempts: list[Attempt]) -> str:
-    """What a target's failures come to: its last one that is no giving up, the others counted."""
+    """A target's failures in one clause: its last one that is no giving up, the others counted."""
     telling = [a for a in attempts if a.failure_class is not _F.CANCELLED] or attempts
     last = telling[-1]
     alike = sum(a.failure_class is last.failure_class for a in telling)
@@ -199,7 +214,7 @@ def _cause(report: RouteReport, attempts: list[Attempt]) -> str:
 
 
 def _what(attempt: Attempt) -> str:
-    """What a target did, with the facts of it."""
+    """The deed of a target in one attempt, with the facts of it."""
     kind = attempt.failure_class or _F.SERVER_ERROR
     shown = _facts(attempt.status, attempt.code)
     what = _CAUSES[kind]
@@ -288,7 +303,7 @@ def _refused(reason: str) -> str:
 
 
 def _own_words(attempts: list[Attempt]) -> str:
-    """What the providers said themselves, each thing once."""
+    """The words of the providers themselves, each thing once."""
     words: dict[str, str] = {}
     for attempt in attempts:
         said = _without_status(attempt.message)
@@ -301,7 +316,7 @@ def _own_words(attempts: list[Attempt]) -> str:
 def _rank(report: RouteReport) -> str:
     if report.last_resort:
         return f"the last resort, {report.requested_tier} was asked for"
-    rank = "the first choice" if report.choice == 1 else f"choice {report.choice}"
+    rank = f"{_ORDINALS.get(report.choice, f'{report.choice}th')} choice"
     if report.actual_tier != report.requested_tier:
         rank += f", tier {report.actual_tier} in place of {report.requested_tier}"
     return rank

@@ -100,6 +100,7 @@ class ReportBuilder:
         context, state = self.context, self.context.state
         now, report = state.clock.now(), context.report
         report.seconds = now - context.started
+        state.log.finished(report, outcome, error)
         content = state.content
         if content is not None and not content.over:
             state.emit(

@@ -41,6 +41,7 @@ from smart_model_router.domain.shared_state import ClockReading
 from smart_model_router.flow.clock import Watchdog, here
 from smart_model_router.flow.kept_responses import KeptResponses
 from smart_model_router.flow.operator_commands import OperatorCommands
+from smart_model_router.flow.plain_log import PlainLog
 from smart_model_router.flow.portal import Portal
 from smart_model_router.flow.reference_resolution import ResponseMakers
 from smart_model_router.flow.wait_queue import FULL, Due, Waiter, WaitQueue
@@ -145,6 +146,8 @@ class RouterState:
     """Epoch seconds, for people and for answers that are stamped with them; no decision reads it."""
     here: Callable[[], ClockReading] = here
     """The clocks that other processes read as well."""
+    log: PlainLog = field(init=False)
+    """The lines for the standard `logging`."""
     looks: Exploration = field(default_factory=Exploration)
     homes: Homes = field(default_factory=Homes)
     closed: bool = False
@@ -190,6 +193,8 @@ class RouterState:
     def __post_init__(self) -> None:
         instance = f"{int(self.dice.roll() * 16**6):06x}"
         self.request_ids = map(f"req-{instance}-{{}}".format, count(1))
+        self.log = PlainLog(self.clock.now, self.wall)
+        self.sinks = (self.log, *self.sinks)
         self.wait_queue = WaitQueue(self.clock, self.routing.max_waiting, self._look)
         self.portal = Portal(self._moved)
         self.words = OperatorCommands(self)
@@ -214,6 +219,7 @@ class RouterState:
         self.makers.continue_from(before.makers)
         if self.kept is not None and before.kept is not None:
             self.kept.continue_from(before.kept)
+        self.log.continue_from(before.log)
         self.homes = before.homes
         self.not_found = {target: times for target, times in before.not_found.items() if target in unchanged}
         if unchanged:

@@ -12,9 +12,11 @@ from smart_model_router.domain.outcome import REFUSAL_REASONS, Failure, FailureC
 from smart_model_router.domain.report import Attempt, ReportedRefusal, RouteReport, failure_facts
 from smart_model_router.domain.report_text import (
     ProviderAdvice,
+    breaker_text,
     clock_time,
     failure_text,
     rejection_text,
+    rest_text,
     unable_text,
 )
 
@@ -158,14 +160,12 @@ def test_the_line_of_a_served_request_says_why_others_did_not() -> None:
     served = report(*attempts, target="c/y", actual_tier="frontier", complete=True, seconds=31.0, choice=3)
     refused = replace(served, refusals=[ReportedRefusal("acme/big", "wait", 90.0, AT)], waited_seconds=0.25)
     assert str(refused) == (
-        "served by c/y (choice 3) in 31.0 s, 0.2 s of it waiting: b timed out after 30 s; "
+        "served by c/y (3rd choice) in 31.0 s, 0.2 s of it waiting: b timed out after 30 s; "
         f"acme asked to wait until {clock_time(AT)} (90 s)"
     )
-    assert (
-        str(replace(served, attempts=[Attempt("c/y", 1.0)], choice=1)) == "served by c/y (the first choice) in 31.0 s"
-    )
+    assert str(replace(served, attempts=[Attempt("c/y", 1.0)], choice=1)) == "served by c/y (1st choice) in 31.0 s"
     degraded = replace(served, attempts=[], actual_tier="economy", complete=False)
-    assert str(degraded) == "served by c/y (choice 3, tier economy in place of frontier, incomplete) in 31.0 s"
+    assert str(degraded) == "served by c/y (3rd choice, tier economy in place of frontier, incomplete) in 31.0 s"
     assert str(replace(degraded, last_resort=True, complete=True)) == (
         "served by c/y (the last resort, frontier was asked for) in 31.0 s"
     )
@@ -251,3 +251,23 @@ def test_a_report_travels_to_another_process_as_it_is() -> None:
     """With its advice: a worker's error is told in the parent's words."""
     told = report(failed("acme/big", F.AUTH, status=401))
     assert str(pickle.loads(pickle.dumps(told))) == str(told)
+
+
+def test_the_lines_of_transitions_say_how_long() -> None:
+    """A breaker and a rest, with the time of their end where it is worth it."""
+    assert breaker_text("a/x", "open", "consecutive_failures", 30.0, AT) == (
+        f"a/x is left alone until {clock_time(AT)} (30 s): its breaker opened (consecutive failures)"
+    )
+    assert (
+        breaker_text("a", "closed", "probe_succeeded", None, None) == "a is back: its breaker closed (probe succeeded)"
+    )
+    assert breaker_text("a", "isolated", "operator", None, None) == "a was isolated by the operator"
+    assert (
+        rest_text("a/x", F.AUTH, 900.0, AT) == f"a/x is not called until {clock_time(AT)} (15 min): it refused the key"
+    )
+
+
+@pytest.mark.parametrize(("choice", "told"), [(1, "1st"), (2, "2nd"), (3, "3rd"), (4, "4th"), (12, "12th")])
+def test_a_rank_is_told_as_people_say_it(choice: int, told: str) -> None:
+    """Up to the largest plan."""
+    assert f"({told} choice" in str(report(target="c/y", actual_tier="frontier", complete=True, choice=choice))
