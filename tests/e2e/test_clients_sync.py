@@ -104,6 +104,21 @@ def test_a_bad_request_is_the_sdks_own_error(chatty: OpenAI) -> None:
         chatty.images.generate(prompt="a cat")
 
 
+@pytest.mark.parametrize(("asked", "retries"), [({}, 0), ({"max_retries": 1}, 1)])
+def test_only_the_router_retries_unless_the_caller_asks(
+    upstream: FaultServer, asked: dict[str, int], retries: int
+) -> None:
+    """A total outage reaches the caller when the router says so, not after the SDK's own waits."""
+    upstream.set([Fault.status(401)])
+    with OpenAI(fleet(upstream), **asked) as client, Anthropic(fleet(upstream), **asked) as claude:
+        assert (client.max_retries, claude.max_retries) == (retries, retries)
+        assert client.with_options(timeout=3).max_retries == retries
+        with pytest.raises(openai.InternalServerError) as told:
+            client.chat.completions.create(model="smart", messages=MESSAGES)
+    assert "ao refused the key (401" in told.value.message
+    assert report_of(told.value).target is None
+
+
 def test_a_silent_stream_runs_into_the_clients_timeout(chatty: OpenAI, upstream: FaultServer) -> None:
     """Between two chunks the read timeout counts, too."""
     upstream.set([Fault.stall(after=2)])

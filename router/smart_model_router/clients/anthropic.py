@@ -15,7 +15,8 @@ class Anthropic(anthropic.Anthropic):
     """`anthropic.Anthropic` over a router; works in threads and inside a running loop.
 
     `router` is a SmartModelRouter or a configuration to make one from (closed with the client). Every other argument
-    is the SDK's own; `base_url` and credentials mean nothing here. Raises ConfigurationError.
+    is the SDK's own; `base_url` and credentials mean nothing here, and `max_retries` is 0 unless set: the router has
+    retries of its own. Raises ConfigurationError.
     """
 
     def __init__(self, router: Source = None, *, http_client: Any = None, **options: Any) -> None:
@@ -38,6 +39,9 @@ class AsyncAnthropic(anthropic.AsyncAnthropic):
 
 
 def _placeless(options: dict[str, Any]) -> dict[str, Any]:
-    """The options with credentials and an address that mean nothing: the SDK would look for real ones."""
+    """The options with credentials and an address that mean nothing: the SDK would look for real ones.
+
+    No retries but those asked for: the router has its own.
+    """
     kept = {name: value for name, value in options.items() if name not in _CREDENTIALS}
-    return {**kept, "base_url": HOST, "api_key": NO_KEY}
+    return {"max_retries": 0, **kept, "base_url": HOST, "api_key": NO_KEY}

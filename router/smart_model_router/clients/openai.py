@@ -13,14 +13,15 @@ class OpenAI(openai.OpenAI):
     """`openai.OpenAI` over a router; works in threads and inside a running loop.
 
     `router` is a SmartModelRouter or a configuration to make one from (closed with the client). Every other argument
-    is the SDK's own; `base_url` and `api_key` mean nothing here. Raises ConfigurationError.
+    is the SDK's own; `base_url` and `api_key` mean nothing here, and `max_retries` is 0 unless set: the router has
+    retries of its own. Raises ConfigurationError.
     """
 
     def __init__(self, router: Source = None, *, http_client: Any = None, **options: Any) -> None:
         if http_client is None:
             http, transport = transport_for(router, "openai")
             http_client = http.Client(transport=transport)
-            options |= {"base_url": f"{HOST}/v1", "api_key": options.get("api_key") or NO_KEY}
+            options = _placeless(options)
         super().__init__(http_client=http_client, **options)
 
 
@@ -31,5 +32,11 @@ class AsyncOpenAI(openai.AsyncOpenAI):
         if http_client is None:
             http, transport = transport_for(router, "openai")
             http_client = http.AsyncClient(transport=transport)
-            options |= {"base_url": f"{HOST}/v1", "api_key": options.get("api_key") or NO_KEY}
+            options = _placeless(options)
         super().__init__(http_client=http_client, **options)
+
+
+def _placeless(options: dict[str, Any]) -> dict[str, Any]:
+    """The options with an address that means nothing, and no retries but those asked for: the router has its own."""
+    key = options.get("api_key") or NO_KEY
+    return {"max_retries": 0, **options, "base_url": f"{HOST}/v1", "api_key": key}
