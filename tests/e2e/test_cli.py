@@ -212,7 +212,7 @@ def test_explain_says_who_answered_and_why(smr: Smr, server: FaultServer) -> Non
     server.set({"big": [Fault.status(500)]})
     done = smr("ask", "--explain", PROMPT)
     assert done.stdout == ANSWER + "\n"
-    assert "answered by a/small (tier standard, frontier was asked for, degraded)" in done.stderr
+    assert "served by a/small (2nd choice, tier standard in place of frontier)" in done.stderr
     assert "a/big: SERVER_ERROR (HTTP 500)" in done.stderr
 
 
@@ -242,7 +242,7 @@ def test_when_nobody_answers_the_exit_code_is_4(smr: Smr, server: FaultServer) -
     told = json.loads(done.stdout)
     assert done.returncode == 4
     assert one_line(done.stderr)
-    assert "a/small SERVER_ERROR" in done.stderr
+    assert "a/small failed (500" in done.stderr
     assert told["error"]["type"] == "AllTargetsFailed"
     assert {attempt["target"] for attempt in told["report"]["attempts"]} == {"a/big", "a/small"}
 
@@ -337,6 +337,27 @@ def test_doctor_finds_a_good_configuration_good(smr: Smr, server: FaultServer) -
     assert "***" in done.stdout
     assert KEY not in done.stdout + done.stderr
     assert server.calls() == 0
+
+
+def test_doctor_asks_providers_when_told_to(smr: Smr, server: FaultServer) -> None:
+    """A wrong key, a misspelt model and a wrong address are found without a request, each with its remedy."""
+    chat = {"kind": "openai_compatible", "base_url": server.base_url, "api_key": "k"}
+    providers = {
+        "good": chat,
+        "other": chat,
+        "nowhere": {**chat, "base_url": "http://127.0.0.1:9/v1"},
+    }
+    tiers = [{"targets": ["good/fault", "other/fualt", "nowhere/x"]}]
+    config = {"version": 1, "providers": providers, "models": {"smart": {"tiers": tiers}}}
+    (smr.folder / "smart-router.yaml").write_text(json.dumps(config), encoding="utf-8")
+    done = smr("doctor", "--online", "--json")
+    found = {one["topic"]: (one["level"], one["text"]) for one in json.loads(done.stdout)["findings"]}
+    assert done.returncode == 1
+    assert found["online good"] == ("ok", "answers; it lists 1 model, and all of yours")
+    assert found["online other"] == ("warning", "it does not list 'fualt': did you mean 'fault'?")
+    level, text = found["online nowhere"]
+    assert level == "problem"
+    assert "the connection was refused: check providers.nowhere.base_url and the network" in text
 
 
 def test_doctor_says_what_prevents_serving(smr: Smr) -> None:

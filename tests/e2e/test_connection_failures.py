@@ -117,7 +117,7 @@ async def test_error_report_and_log_say_why(what: str, tmp_path: Path, monkeypat
             body = {"model": "smart", "messages": [{"role": "user", "content": "Hi"}]}
             with pytest.raises(RouterUnavailable) as caught:
                 await router.chat(body, timeout=2.0)
-    assert f"a/x TRANSPORT ({REASONS[what]})" in str(caught.value)
+    assert f"a cannot be reached: {REASONS[what]} (" in str(caught.value)
     assert caught.value.report is not None
     assert caught.value.report.attempts[0].message.startswith(REASONS[what])
     assert REASONS[what] in log.read_text().replace('\\"', '"')

@@ -45,7 +45,8 @@ async def test_providers_that_all_fail_fail_their_steps_and_skip_what_needs_them
     async with FaultServer([Fault.status(400)]) as ill:
         result = await run(tmp_path / "runs.db", ill)
         assert result.status is RunState.FAILED
-        assert result.reason == "step a failed: InvalidRequest: ao/big: HTTP 400: Bad Request"
+        said = "ao/big says that the request is not valid (400 invalid_request_error): Bad Request"
+        assert result.reason == f"step a failed: InvalidRequest: {said}"
         roots = [name for name, needs in NEEDS.items() if not needs]
         assert [name for name, step in result.steps.items() if step.state == "failed"] == roots
         assert {step.skip_reason for name, step in result.steps.items() if name not in roots} == {"dependency_failed"}

@@ -16,7 +16,7 @@ app = typer.Typer(
     epilog="Exit codes: 0 ok, 1 failed, 2 usage, 3 configuration, 4 no target could answer, 5 degraded, "
     "6 a report withheld or below what was asked for, 7 waits for a decision, 8 held by another process.",
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -101,6 +101,9 @@ class Doctor(Command):
     """Check the set-up without spending a token."""
 
     config: Config = None
+    online: Annotated[
+        bool, typer.Option("--online", help="Ask each provider for its list of models: key, URL, names.")
+    ] = False
     as_json: Json = False
 
 

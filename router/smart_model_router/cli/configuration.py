@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from smart_model_router.cli.configured import configured, model_routes_of
-from smart_model_router.cli.doctor import DoctorFinding, guessable_keys, shared_domains, unpriced_budgets
+from smart_model_router.cli.doctor import guessable_keys, shared_domains, unpriced_budgets
+from smart_model_router.cli.doctor_finding import DoctorFinding
 from smart_model_router.cli.output import ExitCode, print_answer, print_json, print_line, print_table
 from smart_model_router.config import ConfigurationWarning, RouterConfig
 from smart_model_router.config.conversion import references

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sqlite3
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from importlib.metadata import version
 from pathlib import Path
 from platform import python_version
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from smart_model_router.cli.configured import configured, model_routes_of
+from smart_model_router.cli.doctor_finding import DoctorFinding
 from smart_model_router.cli.output import ExitCode, print_json, print_table
 from smart_model_router.config import (
     ModelConfig,
@@ -50,15 +52,6 @@ if TYPE_CHECKING:
 
 
 _SHOWN_RUNS = 5
-
-
-@dataclass(frozen=True, slots=True)
-class DoctorFinding:
-    """The result of one check. A `problem` prevents serving; a `warning` is about later trouble."""
-
-    level: Literal["ok", "warning", "problem"]
-    topic: str
-    text: str
 
 
 def store_findings(store: StoreConfig) -> list[DoctorFinding]:
@@ -164,6 +157,10 @@ def run(asked: Doctor) -> int:
     ]
     store = store_findings(found.config.store)
     findings += [*store, *workflow_findings(found.config.workflows), *research_findings(found.config.research)]
+    if asked.online:
+        from smart_model_router.cli.doctor_online import online_findings  # noqa: PLC0415 - brings an HTTP client
+
+        findings += asyncio.run(online_findings(found.config))
     healthy = all(finding.level != "problem" for finding in findings)
     if asked.as_json:
         print_json({"ok": healthy, "findings": [asdict(finding) for finding in findings]})

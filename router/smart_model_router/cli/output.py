@@ -162,12 +162,11 @@ def tell(error: Exception, as_json: bool) -> ExitCode:
     if isinstance(error, SmartRouterError):
         retry_after = error.retry_after if isinstance(error, RouterUnavailable) else None
         report = None if error.report is None else error.report.to_dict()
-    later = "" if retry_after is None else f" (ask again in {retry_after:.1f} s)"
     others = len(error.others) if isinstance(error, ConfigurationError) else 0
     listed = message.splitlines() if others and "\n" in message else [message]  # an error that lists them itself
     more = f" (and {others} more: smr config check lists all)" if others and len(listed) == 1 else ""
     for line in listed:
-        print_line(f"smr: {line}{later}{more}")
+        print_line(f"smr: {line}{more}")
     if as_json:
         told: dict[str, Any] = {"type": type(error).__name__, "message": message, "retry_after": retry_after}
         print_json({"error": told, "report": report})

@@ -145,8 +145,12 @@ def failure_text(report: RouteReport, *, seconds: float | None = None, retry_aft
     else:
         head = "" if len(causes) == 1 else "no target could answer: "
     told = "; ".join(causes) if causes else "no target was asked"
-    again = "" if retry_after is None else f". Worth another try in {_length(retry_after)}"
-    return f"{head}{told}{again}{_own_words(report.attempts)}"
+    return f"{head}{told}{again_text(retry_after)}{_own_words(report.attempts)}"
+
+
+def again_text(seconds: float | None) -> str:
+    """The end of a message: when it makes sense to ask again; "" where that is not known."""
+    return "" if seconds is None else f". Worth another try in {_length(seconds)}"
 
 
 def rejection_text(target: str, failure: Failure) -> str:
@@ -155,6 +159,13 @@ def rejection_text(target: str, failure: Failure) -> str:
     facts = _facts(failure.status, failure.code)
     remedy = f" ({_SHORTEN})" if kind in _TOO_LONG else ""
     return f"{target} {_CAUSES[kind]}{facts}: {_without_status(failure.message)}{remedy}"
+
+
+def attempt_text(attempt: Attempt, advice: ProviderAdvice) -> str:
+    """The clause of one call that failed, with its remedy and the provider's own words."""
+    words = _own(attempt)
+    said = f'. It said: "{words}"' if words else ""
+    return f"{attempt.target.partition('/')[0]} {_deed(attempt)}{_then(_remedy(attempt, advice))}{said}"
 
 
 def unable_text(model: str, left_out: Iterable[tuple[str, Refusal]]) -> str:
@@ -189,11 +200,6 @@ def causes_of(report: RouteReport) -> list[str]:
     return list(dict.fromkeys(ordered.values()))
 
 
-def cause_of(report: RouteReport, attempt: Attempt) -> str:
-    """Return the clause of one attempt that failed, with its remedy."""
-    return _cause(report, [attempt])
-
-
 def clock_time(epoch_seconds: float) -> str:
     """Return the time of day here, as 12:03:20."""
     return datetime.fromtimestamp(epoch_seconds).astimezone().strftime("%H:%M:%S")
@@ -209,11 +215,11 @@ def _cause(report: RouteReport, attempts: list[Attempt]) -> str:
     last = telling[-1]
     alike = sum(a.failure_class is last.failure_class for a in telling)
     times = f" ({alike} times)" if alike > 1 else ""
-    remedy = _remedy(report, last)
-    return f"{_name(report, last)} {_what(last)}{times}{f': {remedy}' if remedy else ''}"
+    advice = report.advice.get(last.target.partition("/")[0], ProviderAdvice())
+    return f"{_name(report, last)} {_deed(last)}{times}{_then(_remedy(last, advice))}"
 
 
-def _what(attempt: Attempt) -> str:
+def _deed(attempt: Attempt) -> str:
     """The deed of a target in one attempt, with the facts of it."""
     kind = attempt.failure_class or _F.SERVER_ERROR
     shown = _facts(attempt.status, attempt.code)
@@ -259,11 +265,14 @@ def _length(seconds: float) -> str:
     return f"{seconds / 60.0:.3g} min" if seconds >= 300.0 else f"{seconds:.3g} s"
 
 
-def _remedy(report: RouteReport, attempt: Attempt) -> str:
+def _then(remedy: str) -> str:
+    return f": {remedy}" if remedy else ""
+
+
+def _remedy(attempt: Attempt, advice: ProviderAdvice) -> str:
     """The way out, by class and provider; "" where waiting, or another target, is all there is."""
-    provider, _, model = attempt.target.partition("/")
-    advice = report.advice.get(provider, ProviderAdvice())
-    address, key, model = advice.address or "its address", advice.key(attempt.target), _CREDENTIAL.sub("", model)
+    model = _CREDENTIAL.sub("", attempt.target.partition("/")[2])
+    address, key = advice.address or "its address", advice.key(attempt.target)
     match attempt.failure_class:
         case _F.AUTH if attempt.status == _FORBIDDEN:
             return f"let {key} use {model!r}, or take another"
@@ -276,7 +285,9 @@ def _remedy(report: RouteReport, attempt: Attempt) -> str:
         case _F.MISCONFIGURED:
             return f"check {address}"
         case _F.TRANSPORT:
-            return f"check {advice.address} and the network" if advice.address else "check the network"
+            where = f"check {advice.address} and" if advice.address else "check"
+            trusted = "that $SSL_CERT_FILE has its authority" if "certificate" in attempt.reason else "the network"
+            return f"{where} {trusted}"
         case _F.CONTEXT_LENGTH | _F.TOO_LARGE:
             return _SHORTEN
         case _:
@@ -306,11 +317,16 @@ def _own_words(attempts: list[Attempt]) -> str:
     """The words of the providers themselves, each thing once."""
     words: dict[str, str] = {}
     for attempt in attempts:
-        said = _without_status(attempt.message)
-        if said not in ("", attempt.message) and not said.startswith("<"):  # a page of HTML tells nothing in a line
+        if said := _own(attempt):
             words.setdefault(said, attempt.target)
     shown = list(words.items())[:_WORDS_SHOWN]
     return "".join(f'. {target} said: "{said}"' for said, target in shown)
+
+
+def _own(attempt: Attempt) -> str:
+    """The provider's words in an attempt that failed; "" for our own, and for a page of HTML."""
+    said = _without_status(attempt.message)
+    return "" if said == attempt.message or said.startswith("<") else said
 
 
 def _rank(report: RouteReport) -> str:

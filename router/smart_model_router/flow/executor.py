@@ -22,6 +22,7 @@ from smart_model_router.domain.events import RequestShed
 from smart_model_router.domain.outcome import Failure, FailureClass, Refusal, Success
 from smart_model_router.domain.recovery_policy import NO_RECOVERY
 from smart_model_router.domain.report import RouteReport
+from smart_model_router.domain.report_text import again_text
 from smart_model_router.domain.request import CRITICALITIES, WAITING_CRITICALITIES, RouteRequest
 from smart_model_router.flow.admission import AdmissionController
 from smart_model_router.flow.attempt import AttemptRunner
@@ -320,7 +321,8 @@ class RequestExecutor:
             for facts in tier.targets:
                 self.report_builder.tell(facts.id, Refusal("shed"), now)
         raise Overloaded(
-            f"shedding: more than half of the providers are open and the request is {request.criticality}",
+            f"shedding: more than half of the providers are open and the request is {request.criticality}"
+            f"{again_text(retry_after)}",
             retry_after=retry_after,
         )
 

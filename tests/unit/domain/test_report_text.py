@@ -23,6 +23,10 @@ from smart_model_router.domain.report_text import (
 F = FailureClass
 ADVICE = {"acme": ProviderAdvice(("$ACME_KEY", "providers.acme.api_key[1]"), "providers.acme.base_url")}
 AT = 1_700_000_000.0
+CERTIFICATE = (
+    "acme cannot be reached: certificate expired: check providers.acme.base_url and that $SSL_CERT_FILE has its "
+    "authority"
+)
 
 
 def failed(target: str, kind: FailureClass, said: str = "", seconds: float = 2.0, **facts: object) -> Attempt:
@@ -66,8 +70,8 @@ def report(*attempts: Attempt, refusals: list[ReportedRefusal] | None = None, **
             "other cannot serve it as it is configured (405): check its address",
         ),
         (
-            failed("acme/big", F.TRANSPORT, reason="the certificate has expired"),
-            "acme cannot be reached: the certificate has expired: check providers.acme.base_url and the network",
+            failed("acme/big", F.TRANSPORT, reason="certificate expired"),
+            CERTIFICATE,
         ),
         (failed("other/x", F.TRANSPORT), "other cannot be reached: check the network"),
         (failed("acme/big", F.TIMEOUT, seconds=30.0), "acme timed out after 30 s"),
