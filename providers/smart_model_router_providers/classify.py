@@ -175,7 +175,6 @@ WINDOWS = tuple(
 _LEAST_WINDOW, _LARGEST_WINDOW = 16, 100_000_000
 """Tokens: anything else is no window."""
 _CODE_CHARACTERS = 64
-_CODE_CHARACTERS = 64
 _READ_BODY_BYTES = 1024 * 1024
 """Of a longer error body only the status is believed."""
 
