@@ -183,5 +183,5 @@ def _rows(targets: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, ...]]:
             _because(target),
             "" if after is None else f"{after:.0f} s",
             f"{target['in_flight']} of {target['slots']}",
-            f"{target['success_rate']:.0%}",
+            "-" if target["success_rate"] is None else f"{target['success_rate']:.0%}",
         )

@@ -51,8 +51,8 @@ class TargetStatus:
     """A target at present. `state` is the worse of its breakers'; `refusal` is that of a call made now.
 
     `because` is the failure class behind a wait, a wall or being off; `isolated` is set while the operator keeps the
-    target out. `retry_after` is in seconds; `success_rate` in
-    [0, 1] is smoothed (see Snapshot); latencies are seconds.
+    target out. `retry_after` is in seconds; `success_rate` in [0, 1] is of the newest outcomes, None where there is none
+    yet (decisions use a smoothed one, see Snapshot); latencies are seconds.
     """
 
     id: str
@@ -63,7 +63,7 @@ class TargetStatus:
     because: str | None
     in_flight: int
     slots: int
-    success_rate: float
+    success_rate: float | None
     latency_seconds: float | None
     ttft_seconds: float | None
     isolated: Isolation | None
@@ -228,7 +228,7 @@ def _status(state: RouterState, gate: Gate, now: float) -> TargetStatus:
         because=_because(gate, now),
         in_flight=gate.in_flight,
         slots=gate.provider.bulkhead.limit,
-        success_rate=snapshot.success_rate,
+        success_rate=snapshot.successes / snapshot.outcomes if snapshot.outcomes else None,
         latency_seconds=snapshot.latency_ema,
         ttft_seconds=snapshot.ttft_ema,
         isolated=state.words.isolation(gate.id),
