@@ -159,7 +159,7 @@ def best_of(answers: Iterable[FoundAnswer], pattern: QuestionPattern) -> list[Fo
     near = [answer for answer in ordered if best.score - answer.score < MARGIN]
     if pattern.wanted is Wanted.LIST:
         return _listed(best, near)
-    if pattern.wanted in (Wanted.DEFINITION, Wanted.OPEN):
+    if pattern.wanted in (Wanted.DEFINITION, Wanted.OPEN, Wanted.YES_NO):
         return [best]
     kept: dict[str, FoundAnswer] = {}
     for answer in near:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from smart_model_router_research.deep.matching import WORD, placed_stems, stem_of, stems_of
-from smart_model_router_research.deep.questions import SLIGHT, STOP
+from smart_model_router_research.deep.questions import GAP, SLIGHT, STOP
 from smart_model_router_research.deep.statement_stems import is_akin, senses_of
 
 
@@ -141,6 +141,39 @@ def _meets(told: str, said: str) -> bool:
 def _same(one: str, other: str) -> bool:
     """Return whether a phrase names all that another does: "Omar" and "our manager Omar"."""
     return bool(names := stems_of(one)) and names <= stems_of(other)
+
+
+@dataclass(frozen=True, slots=True)
+class NestedQuestion:
+    """A question about "the captain of X": the `inner` phrase, and the `outer` question with a gap for its answer."""
+
+    inner: str
+    outer: str
+
+
+_NESTED = re.compile(
+    r"^(?P<head>.+?) (?P<inner>the (?:[a-z-]+ ){0,2}?[a-z-]+ of (?:the )?[A-Z][\w'-]*(?: [A-Z][\w'-]*)*"
+    r"|the (?:largest|biggest|smallest|oldest|longest|highest|tallest|deepest) [a-z-]+(?: (?:of|in) [A-Z]\w*)?)"
+    r"(?P<rest> .*)?$"
+)
+_NO_HEAD = re.compile(r"(?:what|who|which|where)(?:'s| is| are| was| were)?", re.IGNORECASE)
+
+
+def nested_question(question: str) -> NestedQuestion | None:
+    """Return the two steps of "When was the captain of X born?"; None for a question of one step."""
+    match = _NESTED.match(" ".join(question.split()).rstrip("?!. "))
+    if match is None or (not match["rest"] and _NO_HEAD.fullmatch(match["head"])):
+        return None
+    return NestedQuestion(match["inner"], f"{match['head']} {GAP}{match['rest'] or ''}")
+
+
+_MOST_NAME = 4
+
+
+def is_name(value: str) -> bool:
+    """Return whether a value names one thing: a few words, the first capitalised."""
+    words = value.split()
+    return 0 < len(words) <= _MOST_NAME and value[:1].isupper() and " and " not in value and "," not in value
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,7 +83,8 @@ _ASKS_UNREAL = re.compile(
     re.IGNORECASE,
 )
 _DENIAL = re.compile(r"\b(?:not|no|never|neither|nor|without|except|only|cannot|un\w+|but)\b|n't\b", re.IGNORECASE)
-_PAST = re.compile(r"\b(?:until|till|formerly|previously)\b|\bformer\b", re.IGNORECASE)
+_ASKS_NAME = re.compile(r"what (?:is|was) the (?:[a-z]+ )?names? of\b", re.IGNORECASE)
+_NAMING = re.compile(r"\b(?:names?|named|called|known|titled|dubbed|renamed|formerly)\b", re.IGNORECASE)
 
 
 def is_said(question: str, found: FoundAnswer, words: Sequence[AskedWord] = ()) -> bool:
@@ -111,6 +112,8 @@ def is_said(question: str, found: FoundAnswer, words: Sequence[AskedWord] = ()) 
     ):
         return False
     if re.search(r"\bnot\b|n't\b", question) and not _DENIAL.search(text):
+        return False
+    if _ASKS_NAME.match(question) and not _NAMING.search(text):
         return False
     if not all(pattern.search(text) for pattern in restrictions_of(question)):
         return False

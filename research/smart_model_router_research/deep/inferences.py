@@ -188,6 +188,8 @@ def _join(premises: Sequence[ResearchClaim], _scope: str) -> _Result:
     if not (first.attribute and second.attribute and second.value):
         raise InferenceError("a premise of a join has no attribute or no value")
     text = f"The {second.attribute} of {second.entity} is {_stated(second)}"
+    if second.text.endswith("."):  # a sentence says it as it is said
+        text = second.text.rstrip(".")
     if fold(second.entity).casefold() != fold(first.entity).casefold():
         text += f", and {second.entity} is the {first.attribute} of {first.entity}"
     return _Result(text, fold(second.value), second.unit, first.entity, f"{second.attribute} of {first.attribute}")

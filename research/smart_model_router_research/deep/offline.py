@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
-from typing import Protocol
 
-from smart_model_router_research.deep.analysts import ClaimDrafter, analyse, answers_of, best_of, standing
+from smart_model_router_research.deep.analysts import answers_of, standing
 from smart_model_router_research.deep.asked_extremes import (
     can_compare,
     compared_measure,
@@ -16,16 +14,16 @@ from smart_model_router_research.deep.asked_extremes import (
     set_and_measure,
     without_superlative,
 )
+from smart_model_router_research.deep.asked_relations import AskedRelation, asked_relation, is_name, nested_question
 from smart_model_router_research.deep.claims import ClaimKind, ResearchClaim, SubQuestion
-from smart_model_router_research.deep.corpus_search import HITS
-from smart_model_router_research.deep.fitting import said_above
+from smart_model_router_research.deep.fitting import telling_words
 from smart_model_router_research.deep.folding import fold
-from smart_model_router_research.deep.found_answers import FoundAnswer, ReadDocument
-from smart_model_router_research.deep.inferences import InferenceError, Operation, infer
+from smart_model_router_research.deep.found_answers import FoundAnswer
+from smart_model_router_research.deep.inferences import Operation
 from smart_model_router_research.deep.listed_pairs import MAX_MEMBERS, best_of_each, mirrored, pairs_in
 from smart_model_router_research.deep.matching import stems_of
 from smart_model_router_research.deep.naming import is_named_in
-from smart_model_router_research.deep.nearest_answers import defined_near, is_weak, names_near, nearest_answers
+from smart_model_router_research.deep.nearest_answers import is_weak, names_near
 from smart_model_router_research.deep.questions import (
     GAP,
     QuestionPattern,
@@ -33,15 +31,10 @@ from smart_model_router_research.deep.questions import (
     read_question,
 )
 from smart_model_router_research.deep.readings import SYMMETRIC
-from smart_model_router_research.deep.rivals import as_one_matter, is_read_by_head, property_of, rivals_of
+from smart_model_router_research.deep.session import MANY_HITS, TITLE_HITS, DocumentSearch, SearchSession
 from smart_model_router_research.deep.sources import StoredDocument
 from smart_model_router_research.deep.topics import plan_questions
 from smart_model_router_research.deep.values import items_of
-
-MANY_HITS = 40
-"""Passages that are looked at where an entity has to be found by what is said of it."""
-TITLE_HITS = 6
-"""Passages that are looked at for the pages of the things that a question names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,37 +77,8 @@ async def answer_offline(topic: str, corpora: Sequence[DocumentSearch]) -> Offli
     return OfflineAnswer(tuple(questions), tuple(session.claims), answers, documents)
 
 
-class DocumentSearch(Protocol):
-    """A source of documents: a corpus, or the record of what one gave."""
-
-    async def search(self, text: str, most: int = HITS) -> list[ReadDocument]:
-        """Return the documents of the best passages for a text, best first."""
-        ...
-
-    async def topics(self) -> frozenset[str]:
-        """Return names, in lower case, that all documents are about."""
-        ...
-
-
-class OfflineSession:
-    """The claims and documents of one topic.
-
-    `extra` are further texts to search for, by the id of the question that they are for.
-    """
-
-    def __init__(
-        self,
-        corpora: Sequence[DocumentSearch],
-        drafter: ClaimDrafter | None = None,
-        extra: Mapping[str, Sequence[str]] = MappingProxyType({}),
-    ) -> None:
-        self._corpora = corpora
-        self._drafter = drafter or ClaimDrafter()
-        self._extra = extra
-        self.claims: list[ResearchClaim] = []
-        self.documents: dict[str, StoredDocument] = {}
-        self._met: dict[str, ReadDocument] = {}
-        self.question = SubQuestion(id="", text="")
+class OfflineSession(SearchSession):
+    """A session that answers: it joins, compares and counts claims where a question takes more than one."""
 
     async def ask(self, question: SubQuestion) -> list[ResearchClaim]:
         """Return the claims that answer a question. Of a list of pairs each is claimed, with both sides of it."""
@@ -130,6 +94,9 @@ class OfflineSession:
 
     async def answer(self, pattern: QuestionPattern) -> list[ResearchClaim]:
         """Return the claims that answer a question; none where the corpora do not."""
+        self._met.clear()
+        if asked := await self._asked_before(pattern):
+            return asked
         if pattern.clause and pattern.superlative is None:
             if pattern.is_named:
                 return await self._joined(pattern)
@@ -139,87 +106,41 @@ class OfflineSession:
             return await self._compared(pattern)
         if pattern.superlative is not None and (found := await self._extreme(pattern)):
             return found
+        if pattern.superlative is not None and (found := self._over_table(pattern)):
+            return found
         if pattern.superlative is not None and set_and_measure(pattern)[0]:
             return []
-        self._met.clear()
         direct = await self._direct(pattern) or await self._counted(pattern)
         if pattern.wanted is Wanted.DEFINITION:
             return direct if _names_entity(direct, pattern) else await self._defined(pattern) or direct
         if direct and not all(is_weak(claim, pattern) for claim in direct):
             return self._with_rivals(direct, pattern)
         near = await self._nearest(pattern)
-        return self._with_rivals(near or self._property(pattern), pattern)
+        found = self._with_rivals(near or self._property(pattern), pattern)
+        return found or self._over_table(pattern) or await self._nested(pattern)
 
-    def _property(self, pattern: QuestionPattern) -> list[ResearchClaim]:
-        """Return the claim of the label or column that has the noun of "Which port does X listen on?"."""
-        asked = property_of(pattern)
-        found = [each for one in self._met.values() for each in answers_of(one, asked)] if asked is not None else []
-        best = best_of([each for each in found if is_read_by_head(each)], pattern)
-        return [claim for each in best if (claim := self._drafted(each, pattern)) is not None]
-
-    def _with_rivals(self, claims: list[ResearchClaim], pattern: QuestionPattern) -> list[ResearchClaim]:
-        """Return claims with those that say something else about the same, all of them as claims about one matter."""
-        if not claims or any(claim.kind is ClaimKind.INFERENCE for claim in claims):
-            return claims
-        documents = list(self._met.values())
-        rivals = [self._drafted(each, pattern) for each in rivals_of(pattern, claims, documents)]
-        together = [*claims, *(each for each in rivals if each is not None)]
-        if len(together) < 2:
-            return claims
-        said = [self._stems_around(claim) for claim in together]
-        known = {claim.id: claim for claim in as_one_matter(pattern.text, together, said)}
-        self.claims = [known.get(claim.id, claim) for claim in self.claims]
-        return list(known.values())
-
-    def _stems_around(self, claim: ResearchClaim) -> frozenset[str]:
-        document = self._met[claim.evidence[0].doc_id]
-        quote = claim.evidence[0].quote
-        found = next((each for each in document.statements if each.text.startswith(quote[:60])), None)
-        return stems_of(claim.text) | (said_above(found, document) if found else frozenset())
-
-    async def _read(self, text: str, most: int = HITS) -> list[ReadDocument]:
-        found = [document for corpus in self._corpora for document in await corpus.search(text, most)]
-        self.documents |= {one.stored.id: one.stored for one in found}
-        self._met |= {one.stored.id: one for one in found}
-        return found
-
-    def _kept(self, claims: Sequence[ResearchClaim]) -> list[ResearchClaim]:
-        self.claims += claims
-        return list(claims)
-
-    def _drafted(self, found: FoundAnswer, pattern: QuestionPattern) -> ResearchClaim | None:
-        claim = self._drafter.draft(found, self.question, pattern.wanted)
-        if claim is not None:
-            self.claims.append(claim)
-        return claim
-
-    async def _direct(self, pattern: QuestionPattern) -> list[ResearchClaim]:
-        read = await self._read(pattern.text)
-        further = [(entity, TITLE_HITS) for entity in pattern.entities[:2]]
-        further += [(text, HITS) for text in self._extra.get(self.question.id, ())]
-        for text, most in further:
-            known = {one.stored.id for one in read}
-            read += [one for one in await self._read(text, most) if one.stored.id not in known]
-        topics = frozenset[str]().union(*[await corpus.topics() for corpus in self._corpora])
-        return self._kept(analyse(self.question, pattern, read, self._drafter, topics).claims)
-
-    async def _defined(self, pattern: QuestionPattern) -> list[ResearchClaim]:
-        """Return the claim that says what a name is."""
-        found = defined_near(pattern.entities[0], await self._read(pattern.text, MANY_HITS)) if pattern.entities else []
-        return [claim for answer in found if (claim := self._drafted(answer, pattern)) is not None]
-
-    async def _nearest(self, pattern: QuestionPattern) -> list[ResearchClaim]:
-        """Return the claims of the statements that stand nearest to a question in everyday words."""
-        found = nearest_answers(pattern.text, await self._read(pattern.text, MANY_HITS))
-        return [claim for answer in found if (claim := self._drafted(answer, pattern)) is not None]
-
-    def _inferred(self, operation: Operation, premises: Sequence[ResearchClaim], scope: str) -> list[ResearchClaim]:
-        try:
-            claim = infer(operation, premises, scope, claim_id=self._drafter.next_id(), question_id=self.question.id)
-        except InferenceError:
+    async def _nested(self, pattern: QuestionPattern) -> list[ResearchClaim]:
+        """Return what is said of "the captain of X", asked for first, where that is one thing that nothing disputes."""
+        if (nested := nested_question(pattern.text)) is None:
             return []
-        newest = max((premise.as_of for premise in premises), default="")
-        return self._kept([replace(claim, as_of=newest)])
+        for word in ("Who", "What"):
+            inner = standing(await self.answer(read_question(f"{word} is {nested.inner}")))
+            if len(inner) > 1:
+                return []
+            if not inner or inner[0].kind is ClaimKind.INFERENCE or not is_name(inner[0].value):
+                continue
+            outer = await self.answer(read_question(nested.outer.replace(GAP, inner[0].value)))
+            seconds = [claim for claim in standing(outer) if claim.kind is not ClaimKind.INFERENCE]
+            if len(seconds) != 1:
+                return []
+            relation = asked_relation(f"What is {nested.inner}") or AskedRelation(nested.inner.removeprefix("the "))
+            first = replace(inner[0], entity=relation.holder or inner[0].value, attribute=relation.property)
+            said = seconds[0].attribute or " ".join(telling_words(nested.outer.replace(GAP, "")))
+            second = replace(seconds[0], entity=inner[0].value, attribute=said, other="")
+            known = {first.id: first, second.id: second}
+            self.claims = [known.get(claim.id, claim) for claim in self.claims]
+            return self._inferred(Operation.JOIN, [first, second], f"{nested.inner} in these sources")
+        return []
 
     # -------------------------------------------------------------------------------------------- both sides of a pair
 

@@ -10,7 +10,7 @@ from smart_model_router_research.deep.analysts import answers_of
 from smart_model_router_research.deep.asked_relations import deed_of
 from smart_model_router_research.deep.asked_values import AskedKind, asked_value
 from smart_model_router_research.deep.asked_words import words_of
-from smart_model_router_research.deep.claims import ResearchClaim
+from smart_model_router_research.deep.claims import ClaimKind, ResearchClaim
 from smart_model_router_research.deep.comparing import differs, is_polar, matter_of
 from smart_model_router_research.deep.fitting import said_above, says, telling_words
 from smart_model_router_research.deep.folding import fold
@@ -18,6 +18,7 @@ from smart_model_router_research.deep.found_answers import FoundAnswer, ReadDocu
 from smart_model_router_research.deep.matching import stems_of
 from smart_model_router_research.deep.nearest_answers import COMPARED, fitting_answers
 from smart_model_router_research.deep.questions import QuestionPattern, Wanted, read_question
+from smart_model_router_research.deep.readings import SYMMETRIC
 from smart_model_router_research.deep.statement_forms import label_of
 from smart_model_router_research.deep.statements import StatementKind
 
@@ -29,12 +30,21 @@ _AUXILIARY = "(?:does|do|did|can|may|is|are|was|were|has|have)"
 _OVER = re.compile(r"\b(?:was|were|had|until|till|formerly|previously|former|used to)\b", re.IGNORECASE)
 
 
+def can_be_disputed(pattern: QuestionPattern, claims: Sequence[ResearchClaim]) -> bool:
+    """Return whether another value would dispute claims: not where several things are asked for, or of a pair."""
+    is_several = pattern.wanted is Wanted.FACT and pattern.asked_noun.endswith("s")
+    return (
+        pattern.wanted in _COMPARED
+        and not is_several
+        and not any(claim.other or claim.attribute.casefold() in SYMMETRIC for claim in claims)
+        and not any(claim.kind is ClaimKind.INFERENCE for claim in claims)
+    )
+
+
 def rivals_of(
     pattern: QuestionPattern, claims: Sequence[ResearchClaim], documents: Sequence[ReadDocument]
 ) -> list[FoundAnswer]:
     """Return the answers that say all that a question says, and another value than each of these claims."""
-    if pattern.wanted not in _COMPARED or any(claim.other for claim in claims):
-        return []
     question = pattern.text
     kind = asked_value(question).kind
     direct = [each for document in documents for each in answers_of(document, pattern) if not each.is_entity]

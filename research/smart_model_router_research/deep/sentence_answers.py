@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from smart_model_router_research.deep.clauses import expansion_of, is_by_whole_sentence, said_of
 from smart_model_router_research.deep.found_answers import FoundAnswer, ReadDocument
-from smart_model_router_research.deep.matching import any_in, placed_stems, stems_of
+from smart_model_router_research.deep.matching import WORD, any_in, placed_stems, stem_of, stems_of
 from smart_model_router_research.deep.naming import bare, head_of, is_head
 from smart_model_router_research.deep.questions import QuestionPattern, Wanted
 from smart_model_router_research.deep.statements import Statement, StatementKind
@@ -114,7 +114,8 @@ def _stated(statement: Statement, pattern: QuestionPattern, document: ReadDocume
 
 
 def _attribute(pattern: QuestionPattern) -> str:
-    return " ".join(term.stem for term in pattern.terms)
+    stems = {term.stem for term in pattern.terms}
+    return " ".join(word for word in WORD.findall(pattern.text) if stem_of(word.lower()) in stems)
 
 
 def _is_identifier(word: str) -> bool:

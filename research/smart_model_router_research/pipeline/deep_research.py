@@ -21,8 +21,8 @@ from smart_model_router_research.deep.artefact_records import HTML, MARKDOWN
 from smart_model_router_research.deep.artefacts import beside, write_artefacts
 from smart_model_router_research.deep.corpus_search import CorpusSearch
 from smart_model_router_research.deep.lookups import OpenQuestion
-from smart_model_router_research.deep.offline import DocumentSearch
 from smart_model_router_research.deep.records import decode
+from smart_model_router_research.deep.session import DocumentSearch
 from smart_model_router_research.deep.verifying import read_folder
 from smart_model_router_research.engine import (
     Budget,

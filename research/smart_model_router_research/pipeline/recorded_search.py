@@ -11,7 +11,7 @@ from smart_model_router_research.deep.claims import SourceTier
 from smart_model_router_research.deep.corpus_search import HITS
 from smart_model_router_research.deep.found_answers import ReadDocument
 from smart_model_router_research.deep.lookups import Extent, Obstacle, QuestionLookup
-from smart_model_router_research.deep.offline import DocumentSearch
+from smart_model_router_research.deep.session import DocumentSearch
 from smart_model_router_research.deep.tiers import SourcePolicy, operator_tier
 from smart_model_router_research.engine.steps import described
 from smart_model_router_research.pipeline.search_time import SearchTime

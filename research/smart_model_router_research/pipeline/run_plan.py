@@ -9,8 +9,8 @@ from graphlib import TopologicalSorter
 from smart_model_router_research.deep.claims import CitedDocument, SourceTier, SubQuestion
 from smart_model_router_research.deep.corpus_search import CorpusSearch
 from smart_model_router_research.deep.metrics import TIER_WEIGHTS, is_recent_source, recency_of
-from smart_model_router_research.deep.offline import DocumentSearch
 from smart_model_router_research.deep.quality import AuditConfig
+from smart_model_router_research.deep.session import DocumentSearch
 from smart_model_router_research.deep.topics import plan_questions
 from smart_model_router_research.pipeline.planning_steps import left_out, queries_of
 from smart_model_router_research.pipeline.run_inputs import RunInputs

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.domain.ports import Clock
-from smart_model_router_research.deep.offline import DocumentSearch
+from smart_model_router_research.deep.session import DocumentSearch
 from smart_model_router_research.pipeline.stored_values import StoredValues
 from smart_model_router_research.workflow import StepInput
 
