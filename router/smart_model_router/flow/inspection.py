@@ -51,8 +51,8 @@ class TargetStatus:
     """A target at present. `state` is the worse of its breakers'; `refusal` is that of a call made now.
 
     `because` is the failure class behind a wait, a wall or being off; `isolated` is set while the operator keeps the
-    target out. `retry_after` is in seconds; `success_rate` in [0, 1] is of the newest outcomes, None where there is none
-    yet (decisions use a smoothed one, see Snapshot); latencies are seconds.
+    target out. `retry_after` is in seconds; `success_rate` in [0, 1] is of the newest outcomes, None before the
+    first (decisions use a smoothed one, see Snapshot); latencies are seconds.
     """
 
     id: str
