@@ -18,11 +18,18 @@ from typing import Any
 from hypothesis import strategies as st
 
 from smart_model_router.testing import LoopClock, run_virtual
-from smart_model_router_research.deep import SourceTier, VerifyResult, verify
+from smart_model_router_research.deep import SourceTier, VerifyResult, mended, verify
+from smart_model_router_research.deep.claims import ClaimGraph
 from smart_model_router_research.deep.found_answers import ReadDocument
+from smart_model_router_research.deep.report import ReportPart, ReportSection, ResearchReport, sentence_of
 from smart_model_router_research.engine import MemoryRunStore, StepState, StoredRun
 from smart_model_router_research.pipeline.deep_research import ResearchResult
+from smart_model_router_research.pipeline.report_steps import synthesise
 from smart_model_router_research.pipeline.run_inputs import ANALYSTS, AnalystRole, ResearchBudget
+from smart_model_router_research.pipeline.step_kinds import RESEARCH_KINDS
+from smart_model_router_research.pipeline.tools import tools_of
+from smart_model_router_research.pipeline.workflow_file import workflow_with
+from smart_model_router_research.workflow import StepInput, StepKind, WorkflowDefinition, parse_workflow
 from tests.research_worlds import ListedSearch, comparable, inputs, page, research
 from tools.independent_research_check import rows_of
 from tools.independent_research_figures import AS_LANDED
@@ -78,11 +85,16 @@ class DrawnPage:
 
 @dataclass(frozen=True)
 class DrawnWorld:
-    """Pages, a topic, and the settings of its run as pairs."""
+    """Pages, a topic, and the settings of its run as pairs.
+
+    A search gives `hits` pages at most. `says_all`: the report has a sentence for every claim, whatever became of it.
+    """
 
     pages: tuple[DrawnPage, ...]
     topic: str
     settings: tuple[tuple[str, Any], ...] = ()
+    hits: int = 16
+    says_all: bool = False
 
 
 def _facts(draw: st.DrawFn, country: str, borders: Mapping[frozenset[str], int]) -> list[str]:
@@ -156,6 +168,70 @@ def drawn_worlds(draw: st.DrawFn) -> DrawnWorld:
     return DrawnWorld(draw(drawn_pages()), topic, settings)
 
 
+def _page(path: str, *lines: str, **facts: Any) -> DrawnPage:
+    return DrawnPage(path, (f"# {path.rpartition('/')[2].removesuffix('.md').title()}", *lines), **facts)
+
+
+LATER = DrawnWorld(
+    (
+        _page("arland.md", "Population: 1,204,000", alone_suffices=False),
+        _page("more/arland.md", "Population: 2,000,000", "Residents and inhabitants: see there.", alone_suffices=False),
+    ),
+    "What is the population of Arland?",
+    (("min_ci", 0.95), ("max_rounds", 2), ("on_contradiction", "continue"), ("budget", ResearchBudget())),
+    hits=1,
+)
+"""The second round, in other words, finds what contradicts the first one, which is the better one and is delivered."""
+OLD = DrawnWorld(
+    (
+        _page("corland.md", "Border countries: Arland 120 km", day="2024-06-01"),
+        _page("arland.md", "Border countries: Corland 120 km", day="2024-06-01"),
+    ),
+    "Which countries border Corland?",
+    (("budget", ResearchBudget()),),
+)
+"""The second round repairs recency alone."""
+MARKED = DrawnWorld(
+    (
+        _page("arland.md", "Border countries: Borland 447 km"),
+        _page("borland.md", "Border countries: Arland 467 km"),
+    ),
+    "How long is the border between Arland and Borland? What is the capital of Arland?",
+    (("budget", ResearchBudget()),),
+    says_all=True,
+)
+"""A report that has a sentence for every claim: those that contradict each other are marked."""
+
+
+@dataclass
+class FewPages(ListedSearch):
+    """A search that gives few pages for a text: other words, in a later round, find more."""
+
+    hits: int = 16
+
+    async def search(self, text: str, most: int = 16) -> list[ReadDocument]:
+        """Return the best pages."""
+        return await super().search(text, min(most, self.hits))
+
+
+async def _all_claims(step: StepInput) -> Mapping[str, Any]:
+    """Return a report with a sentence for every claim of the graph, mended as the honest one is."""
+    tools = tools_of(step, frozenset())
+    honest = await synthesise(step, tools)
+    graph = await tools.values.get(ClaimGraph, step.inputs["graph"])
+    report = await tools.values.get(ResearchReport, honest["report"])
+    told = ReportSection(part=ReportPart.FINDINGS, sentences=tuple(sentence_of(claim) for claim in graph.claims))
+    whole = ResearchReport(sections=(*report.sections, told) if graph.claims else report.sections)
+    return {**honest, "report": await tools.values.put(mended(whole, graph))}
+
+
+@lru_cache(maxsize=8)
+def outspoken_workflow(analysts: tuple[AnalystRole, ...]) -> WorkflowDefinition:
+    """Return the workflow of research with a report that repeats every claim."""
+    kinds = {**RESEARCH_KINDS, "final_synthesis": StepKind(run=_all_claims)}
+    return parse_workflow(workflow_with(analysts), "outspoken.yaml", kinds=kinds)
+
+
 @dataclass
 class EveryPage(ListedSearch):
     """A search that gives all pages for any text: what stands on them changes no hit."""
@@ -205,15 +281,17 @@ class RunOutcome:
 def outcome_of(world: DrawnWorld, engine: str, *, every_page: bool = False) -> RunOutcome:
     """Run a world in virtual time."""
     documents = [each.document() for each in world.pages]
-    search = (EveryPage if every_page else ListedSearch)(documents)
+    search = EveryPage(documents) if every_page else FewPages(documents, hits=world.hits)
+    given = inputs(world.topic, **dict(world.settings))
+    workflow = outspoken_workflow(given.analysts) if world.says_all else None
     with tempfile.TemporaryDirectory() as name:
         folder, store = Path(name), MemoryRunStore()
 
         async def main() -> tuple[ResearchResult, StoredRun, int, float]:
             clock = LoopClock()
             began = clock.now()
-            runs = research(folder, engine, search, store, clock=clock)
-            result = await runs.run(inputs(world.topic, **dict(world.settings)), RUN)
+            runs = research(folder, engine, search, store, workflow, clock=clock)
+            result = await runs.run(given, RUN)
             return result, await store.load(RUN), len(asyncio.all_tasks()) - 1, clock.now() - began
 
         result, run, left, seconds = run_virtual(main())

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from smart_model_router_research.deep import citation_completeness
+from smart_model_router_research.deep.research_run import ResearchRun
 from smart_model_router_research.deep.rounds import RoundStep, next_round
 from smart_model_router_research.pipeline import (
     analyst_step,
@@ -103,3 +105,13 @@ def anything_is_cited(patch: pytest.MonkeyPatch) -> None:
 def anything_was_looked_for(patch: pytest.MonkeyPatch) -> None:
     """A question that no analyst read for counts as looked for."""
     patch.setattr(audit_steps, "read_by", lambda retrieved, analysts, is_verified: tuple(retrieved))
+
+
+def another_round_is_forgotten(patch: pytest.MonkeyPatch) -> None:
+    """X10: the contradictions of the delivered round alone are shown."""
+    patch.setattr(ResearchRun, "contradictions", property(lambda run: run.graph.contradictions))
+
+
+def nothing_is_marked(patch: pytest.MonkeyPatch) -> None:
+    """X2: what is not supported stays as it is written."""
+    patch.setattr(citation_completeness, "_mended", lambda sentence, claims: [sentence])

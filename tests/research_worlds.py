@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,11 @@ from smart_model_router_research.deep.found_answers import ReadDocument
 from smart_model_router_research.deep.matching import stems_of
 from smart_model_router_research.deep.sources import sha256_of
 from smart_model_router_research.engine import MemoryRunStore, RunStore
+from smart_model_router_research.pipeline.analyst_step import DraftClaims, analyse_documents
 from smart_model_router_research.pipeline.deep_research import DeepResearch
 from smart_model_router_research.pipeline.run_inputs import RunInputs
-from smart_model_router_research.workflow import WorkflowDefinition
+from smart_model_router_research.pipeline.tools import tools_of
+from smart_model_router_research.workflow import StepInput, WorkflowDefinition
 
 __all__ = [
     "AS_OF",
@@ -26,6 +28,7 @@ __all__ = [
     "ListedSearch",
     "comparable",
     "inputs",
+    "lie",
     "page",
     "research",
 ]
@@ -122,6 +125,25 @@ class EndlessSearch:
     async def topics(self) -> frozenset[str]:
         """Return no names."""
         return frozenset()
+
+
+async def lie(step: StepInput) -> Mapping[str, Any]:
+    """Draft what the sources say, and five claims with quotes that they do not have."""
+    tools = tools_of(step, frozenset())
+    honest = await analyse_documents(step, tools)
+    claims = (await tools.values.get(DraftClaims, honest["claims"])).claims
+    lies = [
+        replace(
+            claim,
+            id=f"{claim.id}-{n}",
+            text=f"{claim.text} and {n} others",
+            value=f"{n} others",
+            evidence=tuple(replace(each, quote=f"There are {n} others") for each in claim.evidence),
+        )
+        for claim in claims
+        for n in range(2, 7)
+    ]
+    return {**honest, "claims": await tools.values.put(DraftClaims(claims=(*claims, *lies)))}
 
 
 def inputs(topic: str, **others: Any) -> RunInputs:

@@ -12,7 +12,7 @@ from hypothesis import given, seed, settings
 
 from smart_model_router_research.pipeline.run_inputs import ResearchBudget
 from tests import research_breaks as breaks
-from tests.drawn_research_worlds import DrawnWorld, drawn_worlds, outcome_of
+from tests.drawn_research_worlds import LATER, MARKED, DrawnWorld, drawn_worlds, outcome_of
 from tests.property import test_research_runs as properties
 from tests.unit.research.pipeline import test_limits_of_runs as limits
 from tests.unit.research.pipeline import test_runs as runs
@@ -32,7 +32,7 @@ def worlds() -> list[DrawnWorld]:
         found.append(world)
 
     collect()
-    return found
+    return [*found, LATER, MARKED]
 
 
 def in_a_world(test: Any) -> Noticing:
@@ -50,7 +50,7 @@ def on_kahn(test: Callable[..., None], *rest: Any) -> Noticing:
     return lambda folder: test(folder, "kahn", *rest)
 
 
-HALF = "Which has the larger population, Corland or Arland?"
+HALF = "Which has the larger population, Arland or Corland?"
 NOTHING = ResearchBudget(searches=0)
 BEST = properties.test_a_passed_gate_ends_the_rounds_and_the_best_round_is_delivered
 NOTICED: list[tuple[breaks.Break, Noticing]] = [
@@ -71,6 +71,8 @@ NOTICED: list[tuple[breaks.Break, Noticing]] = [
     ),
     (breaks.time_is_endless, on_kahn(limits.test_time_ends_searching_before_the_reserve)),
     (breaks.anything_is_cited, on_kahn(runs.test_a_blocked_page_is_not_read)),
+    (breaks.another_round_is_forgotten, in_a_world(properties.test_a_contradiction_of_any_round_is_shown)),
+    (breaks.nothing_is_marked, in_a_world(properties.test_a_sentence_has_supported_claims_or_a_mark)),
     (
         breaks.anything_was_looked_for,
         on_kahn(

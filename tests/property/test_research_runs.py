@@ -9,13 +9,16 @@ from html.parser import HTMLParser
 from typing import Any
 
 import pytest
-from hypothesis import given, seed, settings
+from hypothesis import example, given, seed, settings
 from hypothesis import strategies as st
 
 from smart_model_router_research.deep.artefact_files import run_of
 from smart_model_router_research.deep.artefact_records import CITATIONS, GRAPH, HTML, MANIFEST, MARKDOWN
 from tests.drawn_research_worlds import (
     HARMLESS,
+    LATER,
+    MARKED,
+    OLD,
     PLANTED,
     QUESTIONS,
     DrawnPage,
@@ -34,8 +37,13 @@ both_engines = pytest.mark.parametrize("engine", ENGINES)
 
 
 def over_worlds(test: Callable[..., None]) -> Callable[..., None]:
-    """Try a test with drawn worlds. Unless they are drawn at random, all tests draw the same, and each runs once."""
+    """Try a test with drawn worlds, and with those that are drawn too rarely.
+
+    Unless they are drawn at random, all tests draw the same, and each runs once.
+    """
     tried: Callable[..., None] = FEWER(given(world=drawn_worlds())(test))
+    for world in (LATER, MARKED, OLD):
+        tried = example(world=world)(tried)
     return seed(20)(tried) if PROFILE.derandomize else tried
 
 
@@ -238,6 +246,14 @@ def test_what_a_page_orders_changes_nothing(
     assert "evil.example" not in one.files[MARKDOWN].decode()
 
 
+def contradictions_elsewhere(found: RunOutcome) -> set[int]:
+    """Return the contradictions of a run that its selected round does not have."""
+    graph, quality = found.read(GRAPH), found.result.quality_metadata
+    return {at for each in graph["rounds"] for at in each["contradictions"]} - set(
+        graph["rounds"][quality["selected_round"] - 1]["contradictions"]
+    )
+
+
 def test_drawn_worlds_are_varied() -> None:
     """Some pass and some fail, in one and in several rounds, with contradictions, repairs and limits."""
     seen: list[RunOutcome] = []
@@ -253,4 +269,9 @@ def test_drawn_worlds_are_varied() -> None:
     assert rounds >= {1, 2}
     assert {each.result.delivery for each in seen} >= {"full", "moderate", "withheld"}
     assert any(each.read(GRAPH)["contradictions"] for each in seen)
+    assert any(contradictions_elsewhere(each) for each in seen), "X10 is tried with none outside the selected round"
+    marks = [
+        each["mark"] for one in seen for part in one.read(GRAPH)["report"]["sections"] for each in part["sentences"]
+    ]
+    assert any(marks), "X2 is tried without a mark"
     assert any(audit["next_mode"] == "remediation" for each in seen for audit in audits_of_run(each))

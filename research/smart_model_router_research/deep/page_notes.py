@@ -25,12 +25,19 @@ def warning_of(run: ResearchRun) -> list[str]:
     if not run.graph.claims:
         return [nothing_found(run) + _looked_at(run)]
     if run.delivery is not Delivery.WITHHELD:
-        return [_WARNINGS[run.delivery]]
+        return [_WARNINGS[run.delivery], *_undated_warning(run)]
     if run.facts.accepted_by:
         return [f"Too little evidence; shown because {run.facts.accepted_by} accepted it."]
     if run.graph.unresolved:
         return ["The sources disagree, and nothing decides between them: see Contradictions."]
     return [_WARNINGS[run.delivery]]
+
+
+def _undated_warning(run: ResearchRun) -> list[str]:
+    """Return why the sources keep a report from full delivery where none of them has a known date."""
+    if not run.graph.documents or any(each.date_confidence != "unknown" for each in run.graph.documents.values()):
+        return []
+    return ["None of its sources has a known date, so they do not count as recent: as_of in a corpus.yaml gives one."]
 
 
 def open_questions(run: ResearchRun) -> list[OpenQuestion]:
@@ -57,7 +64,7 @@ def weakness_lines(run: ResearchRun) -> list[str]:
     if reasons := run.audits[run.quality["selected_round"] - 1]["gate_reasons"]:
         lines.append(f"The gate was not passed: {'; '.join(reasons)}.")
     dates = [document.date_confidence for document in run.graph.documents.values()]
-    if undated := dates.count("unknown"):
+    if 0 < (undated := dates.count("unknown")) < len(dates):
         told = f"{undated} of {len(dates)} cited sources {'has' if undated == 1 else 'have'} no known date"
         lines.append(f"{told}; the key as_of of a corpus gives one.")
     if not run.completeness.is_complete:
@@ -98,10 +105,11 @@ def confidence_lines(run: ResearchRun) -> list[str]:
     moved = quality["sensitivity"]
     passed = "passed" if run.audits[quality["selected_round"] - 1]["gate_passed"] else "not passed"
     index = f"{quality['best_ci_achieved']:.3f} (target {quality['target_ci']:.2f})"
-    lines = [
-        confidence_line(run),
-        f"Index {index}, gate {passed}, as of {run.config.metrics.as_of.date().isoformat()}.",
-    ]
+    lines = [] if run.is_shown else [confidence_line(run)]  # else it stands below the answer
+    lines.append(f"Index {index}, gate {passed}, as of {run.config.metrics.as_of.date().isoformat()}.")
+    best = run.audits[quality["selected_round"] - 1]
+    metrics = (f"{name} {best[name]:.3f} ({weight:g})" for name, weight in run.config.weights.items())
+    lines.append(f"Metrics and their weights: {', '.join(metrics)}.")
     if quality["borderline"]:
         lines.append(
             f"Borderline: with weights a little different the index is {moved['min']:.3f} to {moved['max']:.3f}, "

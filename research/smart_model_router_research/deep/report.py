@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from smart_model_router_research.deep.claims import ClaimGraph, ClaimKind, ClaimStatus, ResearchClaim, SubQuestion
+from smart_model_router_research.deep.folding import fold
 from smart_model_router_research.deep.metrics import covers
 
 
@@ -62,12 +63,13 @@ def report_of(graph: ClaimGraph) -> ResearchReport:
     """Return the report that needs no model: supported claims, word by word, the answer of each question first.
 
     The answer is the first claim that covers its question, else the first one that is supported; what an inference is
-    computed from comes after it. Further claims of a question are findings. Questions are in the order of their
-    priority.
+    computed from comes after it. Further claims of a question are findings, each text once in the whole report.
+    Questions are in the order of their priority.
     """
     known = {claim.id: claim for claim in graph.claims}
     answers: list[ReportSentence] = []
     findings: list[ReportSection] = []
+    later: list[tuple[SubQuestion, list[ResearchClaim]]] = []
     for question in in_order(graph.questions):
         claims = supported_for(question, graph)
         if not claims:
@@ -78,12 +80,22 @@ def report_of(graph: ClaimGraph) -> ResearchReport:
         used = [known[each] for claim in claims for each in claim.premises if each in known]
         others = [claim for claim in claims if claim is not first]
         others += [claim for claim in used if claim.status is ClaimStatus.SUPPORTED and claim not in claims]
-        rest = tuple(dict.fromkeys(sentence_of(claim) for claim in others if claim.text != first.text))
         answers.append(sentence_of(first))
-        if rest:
-            findings.append(ReportSection(part=ReportPart.FINDINGS, question_id=question.id, sentences=rest))
+        later.append((question, others))
+    said = {_folded(each.text) for each in answers}
+    for question, others in later:
+        rest = {_folded(claim.text): sentence_of(claim) for claim in reversed(others)}
+        new = tuple(rest[key] for key in dict.fromkeys(_folded(each.text) for each in others) if key not in said)
+        said |= rest.keys()
+        if new:
+            findings.append(ReportSection(part=ReportPart.FINDINGS, question_id=question.id, sentences=new))
     answer = ReportSection(part=ReportPart.ANSWER, sentences=tuple(answers))
     return ResearchReport(sections=(answer, *findings) if answers else ())
+
+
+def _folded(text: str) -> str:
+    """Return a text without what makes no other sentence of it: case, typography, the full stop."""
+    return fold(text).casefold().rstrip(". ")
 
 
 def sentence_of(claim: ResearchClaim) -> ReportSentence:

@@ -112,10 +112,9 @@ def _blocks(run: ResearchRun) -> Iterator[PageBlock]:
     yield from _contradictions(run)
     yield from _leads(run)
     yield from _open_questions(run)
-    yield PageHeading(2, "Confidence")
-    yield PageLines(_lines([*confidence_lines(run), *weakness_lines(run)]))
-    yield from _method(run)
     yield from _sources(run)
+    yield PageHeading(2, "Confidence and method")
+    yield PageLines(_lines([*confidence_lines(run), *weakness_lines(run), *method_lines(run)]))
 
 
 def _sections(run: ResearchRun) -> Iterator[PageBlock]:
@@ -217,17 +216,6 @@ def _leads(run: ResearchRun) -> Iterator[PageBlock]:
         yield PageHeading(2, "Unverified")
         mark = Mark(SentenceMark.UNVERIFIED, strong=True)
         yield PageLines(tuple((PlainText(claim.text), *_citations([claim], run), mark) for claim in leads))
-
-
-def _method(run: ResearchRun) -> Iterator[PageBlock]:
-    yield PageHeading(2, "Method")
-    yield PageLines(_lines(method_lines(run)))
-    best = run.audits[run.quality["selected_round"] - 1]
-    rows = [
-        ((PlainText(name),), (PlainText(f"{best[name]:.3f}"),), (PlainText(f"{weight:g}"),))
-        for name, weight in run.config.weights.items()
-    ]
-    yield PageTable(("metric", "value", "weight"), tuple(rows))
 
 
 def _sources(run: ResearchRun) -> Iterator[PageBlock]:

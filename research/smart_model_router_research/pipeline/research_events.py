@@ -90,8 +90,8 @@ async def _of_outputs(step: str, outputs: Mapping[str, Any], values: StoredValue
         async for said in _of_retrieval(outputs, values):
             yield said
     elif step.startswith("cove_verify"):
-        graph = await values.get(ClaimGraph, outputs["graph"])
-        for claim in graph.claims:
+        graph, changed = await values.get(ClaimGraph, outputs["graph"]), set(outputs["changed"])
+        for claim in (each for each in graph.claims if each.id in changed):
             yield (
                 ResearchEventKind.CLAIM,
                 {"id": claim.id, "question_id": claim.question_id, "text": claim.text, "status": claim.status.value},

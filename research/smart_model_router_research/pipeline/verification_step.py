@@ -58,10 +58,12 @@ async def verify_claims(step: StepInput, tools: StepTools) -> Mapping[str, Any]:
     )
     graph = replace(graph, contradictions=contradictions)
     known = {claim.id: claim for claim in before.claims}
+    changed = [claim.id for claim in graph.claims if known.get(claim.id) != claim]
     return {
         "graph": await tools.values.put(graph),
         "documents": await tools.values.put_documents(sources),
-        "changed_claims": sum(known.get(claim.id) != claim for claim in graph.claims),
+        "changed": changed,
+        "changed_claims": len(changed),
     }
 
 

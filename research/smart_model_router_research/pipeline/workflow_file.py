@@ -27,8 +27,12 @@ def workflow_text() -> str:
 @lru_cache(maxsize=8)
 def research_workflow(analysts: Sequence[AnalystRole] = ANALYSTS) -> WorkflowDefinition:
     """Return the workflow of research with these analysts, side by side in each round. Raises WorkflowError."""
-    content = workflow_text() if tuple(analysts) == ANALYSTS else json.dumps(_with_analysts(analysts))
-    return parse_workflow(content, FILE, kinds=RESEARCH_KINDS)
+    return parse_workflow(workflow_with(analysts), FILE, kinds=RESEARCH_KINDS)
+
+
+def workflow_with(analysts: Sequence[AnalystRole]) -> str:
+    """Return the file of the workflow with these analysts."""
+    return workflow_text() if tuple(analysts) == ANALYSTS else json.dumps(_with_analysts(analysts))
 
 
 def _with_analysts(analysts: Sequence[AnalystRole]) -> dict[str, Any]:

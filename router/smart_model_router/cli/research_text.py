@@ -119,7 +119,7 @@ class ProgressLines:
     budget: ResearchBudget
     tiers: dict[str, str] = field(default_factory=dict)
     searches: int = 0
-    claims: dict[str, Counter[str]] = field(default_factory=dict)
+    claims: dict[str, str] = field(default_factory=dict)
     gate: list[str] = field(default_factory=list)
     ci: float | None = None
 
@@ -149,7 +149,7 @@ class ProgressLines:
         yield f"  not used: {event.data['id']}: {event.data['reason']}"
 
     def _claim(self, event: ResearchEvent) -> Iterator[str]:
-        self.claims.setdefault(event.step, Counter())[event.data["status"]] += 1
+        self.claims[event.data["id"]] = event.data["status"]
         yield from ()
 
     def _metric(self, event: ResearchEvent) -> Iterator[str]:
@@ -164,7 +164,7 @@ class ProgressLines:
         yield f"  limit: {event.data['gap']}"
 
     def _round(self, event: ResearchEvent) -> Iterator[str]:
-        statuses = list(self.claims.values())[-1] if self.claims else Counter[str]()
+        statuses = Counter(self.claims.values())
         claims = ", ".join(f"{count} {status}" for status, count in statuses.items()) or "no claims"
         tiers = ", ".join(f"{count} of tier {tier}" for tier, count in sorted(Counter(self.tiers.values()).items()))
         index = "" if self.ci is None else f"index {self.ci:.2f}, "

@@ -14,16 +14,17 @@ import pytest
 from smart_model_router.testing import LoopClock
 from smart_model_router_research.deep import SourceTier, verify
 from smart_model_router_research.engine import MemoryRunStore, StepState
-from smart_model_router_research.pipeline.analyst_step import DraftClaims, analyse_documents
+from smart_model_router_research.pipeline.analyst_step import analyse_documents
 from smart_model_router_research.pipeline.deep_research import ResearchResult
 from smart_model_router_research.pipeline.recorded_search import RecordingSearch, SearchLedger
+from smart_model_router_research.pipeline.research_events import ResearchEvent
 from smart_model_router_research.pipeline.run_inputs import AnalystRole, ResearchBudget
 from smart_model_router_research.pipeline.search_time import SearchTime
 from smart_model_router_research.pipeline.step_kinds import RESEARCH_KINDS
 from smart_model_router_research.pipeline.tools import tools_of
 from smart_model_router_research.pipeline.workflow_file import workflow_text
 from smart_model_router_research.workflow import StepInput, StepKind, parse_workflow
-from tests.research_worlds import ENGINES, PAGES, EndlessSearch, ListedSearch, comparable, inputs, page, research
+from tests.research_worlds import ENGINES, PAGES, EndlessSearch, ListedSearch, comparable, inputs, lie, page, research
 
 pytestmark = pytest.mark.parametrize("engine", ENGINES)
 
@@ -66,6 +67,43 @@ def test_a_question_that_is_not_found_is_asked_twice(tmp_path: Path, engine: str
     assert "Not found in these sources." in found.report
     assert len(ran) == 17
     assert verify(tmp_path / "run").is_sound
+
+
+def test_undated_sources_are_named_as_the_reason_for_less(tmp_path: Path, engine: str) -> None:
+    """Above the answer, with what would change it; what a person reads of method comes after the sources."""
+    undated = ListedSearch([page(path, text, "") for path, text in PAGES.items()])
+    found, _ = run(tmp_path, engine, "Which countries border Corland?", undated)
+    above, _, below = found.report.partition("## Answer")
+
+    assert found.delivery == "moderate"
+    assert "None of its sources has a known date" in above
+    assert below.index("## Sources") < below.index("## Confidence and method")
+    assert below.count("Confidence: moderate") == 1
+
+
+def test_a_finding_says_nothing_twice(tmp_path: Path, engine: str) -> None:
+    """What is an answer, or a finding under another question, is not repeated."""
+    run(tmp_path, engine, "Which countries border Corland? How many countries border Corland?")
+    report = json.loads((tmp_path / "run" / "claim_graph.json").read_text("utf-8"))["report"]
+    texts = [each["text"].casefold().rstrip(".") for section in report["sections"] for each in section["sentences"]]
+
+    assert len(texts) > 1
+    assert len(set(texts)) == len(texts)
+
+
+def test_a_claim_is_an_event_when_it_is_new_or_changed(tmp_path: Path, engine: str) -> None:
+    """A second round, in which nothing happens to it, does not tell it again."""
+
+    async def main() -> list[ResearchEvent]:
+        topic = "What is the capital of Arland? What is the currency of Arland?"
+        return [each async for each in research(tmp_path, engine).stream(inputs(topic), "run")]
+
+    events = asyncio.run(main())
+    claims = [each.data["id"] for each in events if each.kind == "claim"]
+
+    assert [each.data["round"] for each in events if each.kind == "round"] == [1, 2]
+    assert claims
+    assert len(set(claims)) == len(claims)
 
 
 def test_old_sources_are_looked_up_once_more(tmp_path: Path, engine: str) -> None:
@@ -220,25 +258,6 @@ def test_a_run_is_kept_with_its_inputs(tmp_path: Path, engine: str) -> None:
     assert first == again
     assert (facts["workflow"], facts["engine"], facts["stop_reason"]) == ("deep_research", engine, "passed")
     assert facts["usage"] == {"documents": 4.0, "searches": 2.0}
-
-
-async def lie(step: StepInput) -> Mapping[str, Any]:
-    """Draft what the sources say, and five claims with quotes that they do not have."""
-    tools = tools_of(step, frozenset())
-    honest = await analyse_documents(step, tools)
-    claims = (await tools.values.get(DraftClaims, honest["claims"])).claims
-    lies = [
-        replace(
-            claim,
-            id=f"{claim.id}-{n}",
-            text=f"{claim.text} and {n} others",
-            value=f"{n} others",
-            evidence=tuple(replace(each, quote=f"There are {n} others") for each in claim.evidence),
-        )
-        for claim in claims
-        for n in range(2, 7)
-    ]
-    return {**honest, "claims": await tools.values.put(DraftClaims(claims=(*claims, *lies)))}
 
 
 async def fail(step: StepInput) -> Mapping[str, Any]:
