@@ -97,7 +97,7 @@ def _says_asked(question: str, one: FoundAnswer) -> bool:
 
 
 def _is_other(one: FoundAnswer, claim: ResearchClaim) -> bool:
-    if is_polar(claim):
+    if is_polar(claim) and fold(one.value) == fold(one.statement.text):
         return differs(claim.text, one.statement.text, is_whole=True)
     mine = f"{claim.value} {claim.unit}" if claim.unit and claim.unit not in claim.value else claim.value
     return differs(mine, _value(one)) and fold(claim.value).casefold() not in fold(one.statement.text).casefold()

@@ -10,6 +10,7 @@ from typing import Protocol
 from smart_model_router_research.deep.analysts import ClaimDrafter, analyse, answers_of, best_of
 from smart_model_router_research.deep.asked_before import answer_of_same_question
 from smart_model_router_research.deep.claims import ResearchClaim, SubQuestion
+from smart_model_router_research.deep.comparing import is_polar
 from smart_model_router_research.deep.corpus_search import HITS
 from smart_model_router_research.deep.fitting import said_above
 from smart_model_router_research.deep.found_answers import FoundAnswer, ReadDocument
@@ -144,6 +145,9 @@ class SearchSession:
         together = [*claims, *(each for each in rivals if each is not None)]
         if len(together) < 2:
             return claims
+        if len({is_polar(claim) for claim in together}) > 1:  # a whole sentence against a value: neither can be shown
+            self.claims = [claim for claim in self.claims if claim not in together]
+            return []
         said = [self._stems_around(claim) for claim in together]
         known = {claim.id: claim for claim in as_one_matter(pattern.text, together, said)}
         self.claims = [known.get(claim.id, claim) for claim in self.claims]
