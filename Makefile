@@ -28,7 +28,7 @@ LANES := test-pure test-units test-sockets test-alone
 # Empty is "not set": hundreds of processes that tests start would compile our source each time.
 $(LANES): export PYTHONDONTWRITEBYTECODE =
 
-test: setup  ## every test, in four lanes; core, workflows and the mathematics of scoring are covered by every branch
+test: setup  ## every test, in four lanes; core, workflows, the mathematics of scoring and the checker of claims are covered by every branch
 	@failed=; for lane in $(LANES); do echo "== $$lane"; \
 		$(MAKE) --no-print-directory $$lane || failed="$$failed $$lane"; done; \
 	test -z "$$failed" || { echo "failed:$$failed"; exit 1; }

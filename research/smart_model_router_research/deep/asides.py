@@ -17,7 +17,7 @@ from smart_model_router_research.deep.clause_forms import (
 )
 from smart_model_router_research.deep.quantities import Quantity
 from smart_model_router_research.deep.sentence_parts import Part
-from smart_model_router_research.deep.words import Item
+from smart_model_router_research.deep.words import ABOUT, Item
 
 _SETTLED = frozenset(
     "allowed allows granted grants led leads resulted results became becomes began begins contains contained "
@@ -88,7 +88,7 @@ def _converts(items: Sequence[Item], before: Item) -> bool:
     if one is None or other is None or one.unit != other.unit or one.factor == other.factor:
         return False
     mine, its = one.value * one.factor, other.value * other.factor
-    return [item.key for item in items[:-1]] in ([], ["about"]) and abs(mine - its) * 20 <= abs(its)
+    return [item.key for item in items[:-1]] in ([], [ABOUT]) and abs(mine - its) * 20 <= abs(its)
 
 
 _LIFETIME = re.compile(r"[12]\d{3}-[12]\d{3}")

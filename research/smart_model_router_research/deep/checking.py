@@ -70,10 +70,11 @@ def check_claim(text: str, quote: str, document: str | FoldedText, context: str 
         wanted = f"a claim is at most {MAX_CLAIM_CHARACTERS:,} characters, a quote {MAX_QUOTE_CHARACTERS:,}"
         return Support(SupportStatus.UNSUPPORTED, (f"{wanted}: these are {len(text):,} and {len(quote):,}",))
     claim = [
-        (sentence, flat(parts_of(read_items(sentence), whole=True)))
+        (sentence, items)
         for sentence in split_sentences(fold(without_markup(text)))
+        if (items := flat(parts_of(read_items(sentence), whole=True)))
     ]
-    if not any(items for _, items in claim):
+    if not claim:
         return Support(SupportStatus.UNSUPPORTED, ("the claim says nothing",))
     if any(sentence.endswith("?") for sentence, _ in claim):
         return Support(SupportStatus.UNSUPPORTED, ("a question claims nothing",))
@@ -99,8 +100,6 @@ def _check_at(span: tuple[int, int], claim: list[tuple[str, list[Item]]], source
     reasons: list[str] = []
     before: set[int] | None = None
     for sentence, items in claim:
-        if not items:
-            continue
         found = {
             number
             for number, said in enumerate(window)

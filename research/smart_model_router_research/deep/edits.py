@@ -22,7 +22,7 @@ from smart_model_router_research.deep.clause_forms import (
     verb_runs,
 )
 from smart_model_router_research.deep.sentence_parts import ANY_MARK, Part, cut_at_marks, flat
-from smart_model_router_research.deep.words import Item, is_english
+from smart_model_router_research.deep.words import ABOUT, Item, is_english
 
 _REASONS = frozenset("because because_of since as for".split())
 """Words whose clause a negation before them may deny."""
@@ -165,7 +165,7 @@ def _is_reading(claim: Sequence[Item], source: Sequence[Item]) -> bool:
     while ours < len(claim) or theirs < len(source):
         wanted = claim[ours] if ours < len(claim) else None
         said = source[theirs] if theirs < len(source) else None
-        about = ours > 0 and claim[ours - 1].key == "about"
+        about = ours > 0 and claim[ours - 1].key == ABOUT
         if wanted is not None and said is not None and _is_same(wanted, said, source, about=about):
             ours, theirs = ours + 1, theirs + 1
         elif said is not None and (width := _idle_in_source(source, theirs, english=english)):
@@ -195,7 +195,7 @@ _COMPARING = frozenset(
 
 
 def _rounds(claim: Sequence[Item], at: int) -> bool:
-    return at + 1 < len(claim) and claim[at].key == "about" and claim[at + 1].kind == "number"
+    return at + 1 < len(claim) and claim[at].key == ABOUT and claim[at + 1].kind == "number"
 
 
 def _idle_in_source(source: Sequence[Item], at: int, *, english: bool) -> int:

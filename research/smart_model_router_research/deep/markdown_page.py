@@ -23,8 +23,10 @@ _ACTIVE = re.compile(r"[\\`*\[\]<>&|~$^{}]|(?<![^\W_])_|_(?![^\W_])")
 
 Low lines inside a word have none.
 """
-_AUTOLINK = re.compile(r"(?i)(?<=\w)\.(?=\w*[^\W\d_])|(?<=www)\.|:(?=//)|/(?=/)|(?<=mailto):|(?<=xmpp):")
-"""Points of host names, and colons of addresses: some readers make links of bare ones."""
+_AUTOLINK = re.compile(
+    r"(?i)(?<=[\w\u0080-\U0010ffff])\.(?=\w*[^\W\d_])|(?<=www)\.|:(?=//)|/(?=/)|(?<=mailto):|(?<=xmpp):"
+)
+"""Points of host names, those of signs included, and colons of addresses: some readers make links of bare ones."""
 _BEGINNING = re.compile(r"^(?:[#+=:!-]|(\d{1,9})([.)])(?=\s|$))")
 """The beginnings of blocks: headings, items, rules, underlines, definitions, admonitions."""
 _CLOSING = re.compile(r"(?<!\\)#(?=#*$)")

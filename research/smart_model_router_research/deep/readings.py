@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import lru_cache
 from itertools import takewhile
 
 from smart_model_router_research.deep.edits import NAMED_NOUNS, kept_of, orders_of, parts_of
@@ -40,7 +41,7 @@ _TURNING_HEADINGS = frozenset(
     "antipatterns don't dont legacy old older outdated discontinued abandoned roadmap wishlist ideas fiction "
     "satire rumour rumor lies mistakes pitfalls draft drafts unconfirmed "
     "debate criticism allegations speculation speculations theories "
-    "conjecture conjectures opinions limitations known-issues".split()
+    "conjecture conjectures opinions known-issues".split()
 )
 _REPORTING = frozenset(
     "say says said claim claims claimed believe believes believed argue argues argued think thinks thought assert "
@@ -82,11 +83,7 @@ def readings_of(
     """
     above = parts_of(read_items(fold(" > ".join(context))), whole=True)
     lead_ins = [fold(without_markup(without_marks(lead_in))) for lead_in in sentence.lead_ins]
-    led = [
-        replace(part, mark=part.mark if number else ANY_MARK)
-        for lead_in in lead_ins
-        for number, part in enumerate(parts_of(read_items(lead_in), whole=True))
-    ]
+    led = [part for lead_in in lead_ins for part in _parts_behind_a_mark(lead_in)]
     is_turned = any(map(is_turning, context)) or any(map(is_turned_by, sentence.lead_ins))
     if sentence.is_row:
         for text in row_readings(sentence, header):
@@ -121,11 +118,18 @@ _LIST_LABEL = re.compile(r"[A-Z][a-z]+(?: [a-z]+){0,3}:")
 """A line of a few words that leads to a list: "Ingredients:"."""
 
 
+@lru_cache(maxsize=256)
+def _parts_behind_a_mark(lead_in: str) -> list[Part]:
+    """Return the parts of a line that leads to others, read once for all items of its list."""
+    return behind(parts_of(read_items(lead_in), whole=True))
+
+
 def behind(parts: list[Part]) -> list[Part]:
     """Return parts as they stand behind a line that leads to them."""
     return [replace(parts[0], mark=ANY_MARK), *parts[1:]] if parts else []
 
 
+@lru_cache(maxsize=256)
 def is_turned_by(lead_in: str) -> bool:
     """Return whether a line turns, or only reports, what it leads to."""
     return is_turning(lead_in) or any(_turns(item) for item in read_items(fold(without_markup(lead_in))))
@@ -155,7 +159,7 @@ def header_above(document: str, row: Sentence) -> list[str] | None:
     above = document[: row.start].rstrip("\n").split("\n")[-MAX_ROWS:] if row.start else []
     rows: list[str] = []
     for line in reversed(above):
-        if "|" not in line:
+        if "|" not in line and not _RULE_OF_COLUMNS.fullmatch(line):
             break
         rows.append(line)
     if len(rows) < 2 or not re.fullmatch(r"[\s|:+-]+", rows[-2]):
@@ -167,6 +171,10 @@ def header_above(document: str, row: Sentence) -> list[str] | None:
     if divides or any(cells[0] == first for cells in (*before, *map(cells_of, below))):
         return None
     return cells_of(rows[-1])
+
+
+_RULE_OF_COLUMNS = re.compile(r"[ \t]*-+(?:\+-+)+[ \t]*")
+"""The line below the header of a table without bars at its sides: "----+----"."""
 
 
 def cells_of(row: str) -> list[str]:
@@ -262,9 +270,7 @@ def _is_about_its_heading(before: str, names: list[str]) -> bool:
         return False
     for sentence in split_sentences(fold(before)):
         words = re.findall(r"-{0,2}\w[\w'.-]*", without_marks(sentence))
-        if not words:
-            continue
-        first, second = (word.casefold() for word in (*words[:2], "")[:2])
+        first, second = (word.casefold() for word in (*words[:2], "", "")[:2])
         is_other = first in _DETERMINERS and second.rstrip("s") not in _OF_THE_NAMED
         has_other = any(_LIKE_A_NAME.match(word.rstrip(".")) and word.rstrip(".") not in names for word in words)
         if (is_other or has_other) and not any(word.rstrip(".") in names for word in words):

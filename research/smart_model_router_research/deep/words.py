@@ -76,6 +76,8 @@ _MONTHS = {
 _ISO_DATE = re.compile(r"(\d{4})-(\d{2})-(\d{2})")
 _DAY = re.compile(r"(\d{1,2})(?:st|nd|rd|th)?")
 _YEAR = re.compile(r"[12]\d{3}")
+ABOUT = canonical("about")
+"""The key of "about" and its synonyms."""
 Key = str | Quantity | tuple[int, ...]
 
 
@@ -101,9 +103,12 @@ class Item(NamedTuple):
     def is_exactly(self, source: Item) -> bool:
         """Return whether this number of a claim is that one of a source, not rounded."""
         mine, its = self.key, source.key
-        if not isinstance(mine, Quantity) or not isinstance(its, Quantity):
-            return False
-        return mine.value * mine.factor == its.value * its.factor and self.same(source)
+        is_equal = (
+            isinstance(mine, Quantity)
+            and isinstance(its, Quantity)
+            and mine.value * mine.factor == its.value * its.factor
+        )
+        return is_equal and self.same(source)
 
     def same(self, source: Item, *, about: bool = False) -> bool:
         """Return whether this item of a claim is that one of a source; numbers may be rounded, see `is_same`."""

@@ -204,6 +204,11 @@ def test_edits_do_not_change_what_is_said(source: str, claim: str) -> None:
         ("If it is wet, at least 5 dogs bark.", "At least 5 dogs bark if it is wet."),
         ("It is off by default.", "By default, it is off."),
         ("If it is wet, the dogs may also bark.", "If it is wet, the dogs may bark."),
+        ("The log is rotated daily in winter.", "In winter, the log is rotated daily."),
+        ("The clerk said the pool is open.", "The clerk said that the pool is open."),
+        ("The lake has 312,000 trees.", "The lake has about 310,000 trees."),
+        ("### max_size\n\nSpecifies the number of keys.", "max_size specifies the number of keys."),
+        ("### max_size\n\n-- The argument is a size. The default is 5.", "The default of max_size is 5."),
         ("The crossing takes 1 h 45 min. It is calm.", "The crossing takes 105 minutes."),
         ("The moon has 1,468 km of roads.", "The moon has 1,500 km of roads."),
         ("The marsh rail is related to the sand rail.", "The sand rail is related to the marsh rail."),
@@ -213,6 +218,9 @@ def test_edits_do_not_change_what_is_said(source: str, claim: str) -> None:
         ("The cache is full. max_size sets the limit. xz is old.", "xz is old."),
         ("Discs are needed in Zone B. Dogs park free.", "Dogs park free."),
         ("The cache holds 5 entries [1]. It is fast.", "The cache holds 5 entries."),
+        ("Limitations.\n\n| Item | Limit |\n|---|---|\n| row | 1.6 TB |", "The limit of row is 1.6 TB."),
+        (" name | size \n------+------\n row | 1.6 TB \n", "row | 1.6 TB"),
+        (" name | size | use\n------+------+-----\n row | 1.6 TB | web\n", "The size of row is 1.6 TB."),
     ],
 )
 def test_what_only_adds_may_go(source: str, claim: str) -> None:
@@ -306,6 +314,8 @@ def test_what_only_adds_may_go(source: str, claim: str) -> None:
         ("Myths:\n- milk", "Myths of Server: milk"),
         ("It is not true that the prop. xz is old.", "xz is old."),
         ("The first marsh borders the sand.", "The sand borders the first marsh."),
+        ("The peak (elev. 2,829 m) is old.", "2,829 m) is old."),
+        ("### max_size\n\nSpecifies the number of keys.", "min_size specifies the number of keys."),
     ],
 )
 def test_what_bounds_may_not_go(source: str, claim: str) -> None:

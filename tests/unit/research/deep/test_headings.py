@@ -80,3 +80,8 @@ def test_a_title_that_is_the_first_heading_counts_once() -> None:
     assert guide.path_at(guide.text.index("Text"), "Manual") == ("Manual", "Guide", "Options")
     assert guide.path_at(guide.text.index("More"), "Guide") == ("Guide", "A B")
     assert guide.path_at(0) == ("Guide",)
+
+
+def test_a_heading_without_words_is_none() -> None:
+    """A line of "#" alone stands over nothing."""
+    assert HeadingPaths("# Guide\n\n##\n\nText.\n").at(15) == ("Guide",)

@@ -32,7 +32,6 @@ from tests.research_runs import claim, document, run_of_claims
 STILL_OPEN = (
     "html4",
     "The rival site said",
-    "becomes_a_link",
     "His novel was published",
     "datePublished",
     "last updated on 5 May 2026 by parliament",

@@ -89,6 +89,7 @@ def quantity(text: str) -> Quantity:
         ("20 sq km", "20 square km", True),
         ("20 sq km", "20 km", False),
         ("0 km", "0.4 km", False),
+        ("200 g", "1e40 g", False),
     ],
 )
 def test_numbers_are_equal_or_rounded(claimed: str, source: str, same: bool) -> None:

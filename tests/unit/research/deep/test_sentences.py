@@ -104,6 +104,17 @@ def test_a_block_that_goes_on_too_long_is_none() -> None:
     assert sentences_at(text, 0, 5) == []
 
 
+def test_a_table_is_looked_at_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The line that leads to a table is found a given number of rows above; a row further down has none."""
+    monkeypatch.setattr("smart_model_router_research.deep.sentences.MAX_ROWS", 2)
+    page = "These are wrong:\n\n| a | 1 |\n| b | 2 |\n| c | 3 |\n| d | 4 |\n"
+
+    assert [each.lead_ins for each in sentences_at(page, page.index("b"), page.index("b") + 1)] == [
+        ("These are wrong:",)
+    ]
+    assert [each.lead_ins for each in sentences_at(page, page.index("d"), page.index("d") + 1)] == [()]
+
+
 def test_a_claim_is_split_into_sentences() -> None:
     """Quotation marks and ideographic stops included."""
     assert split_sentences('One. Two e.g. three! "Four." 五。六') == [
