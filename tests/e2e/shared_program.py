@@ -233,7 +233,7 @@ async def look(path: str, name: str, boottime: str) -> None:
     stand_at(boottime)
     async with make_router(path, {name: FakeProvider()}) as router:
         status = router.targets()[0]
-        tell([status.state, status.refusal, round(status.retry_after or 0.0, 1), round(status.success_rate, 3)])
+        tell([status.state, status.refusal, round(status.retry_after or 0.0, 1), status.success_rate])
 
 
 async def serve(path: str) -> None:

@@ -1,4 +1,4 @@
-"""A request in plain words: what happened, why, and the way out (product.md section 1)."""
+"""A request in plain words: what happened, why, and the way out."""
 
 from __future__ import annotations
 
@@ -95,6 +95,7 @@ _REFUSALS: Mapping[str, str] = MappingProxyType(
 _FILTERED: Mapping[str, str] = MappingProxyType(
     {
         "context": "has too small a context window",
+        "max_cost": "costs more than the request may",
         "unpriced": "has no price, and the request a budget",
         "pinned": "is not the one that made what the request refers to",
         "wire": "does not speak this API",
