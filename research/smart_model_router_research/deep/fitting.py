@@ -16,6 +16,7 @@ from smart_model_router_research.deep.asked_relations import (
     deed_of,
     is_held_by,
     is_reversed,
+    nested_question,
     restrictions_of,
 )
 from smart_model_router_research.deep.asked_words import AskedWord
@@ -117,6 +118,9 @@ def is_said(question: str, found: FoundAnswer, words: Sequence[AskedWord] = ()) 
         return False
     if not all(pattern.search(text) for pattern in restrictions_of(question)):
         return False
+    nested = nested_question(question)
+    if nested is not None and not all(says(word, statement.own) for word in telling_words(nested.inner)[:1]):
+        return False  # a page of mayors does not make everyone on it the mayor
     above = said_above(statement, document)
     if not _says_words(question, statement.own | above, words) or not _says_measure(question, statement.own | above):
         return False

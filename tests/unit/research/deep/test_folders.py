@@ -79,6 +79,15 @@ def test_what_a_list_names_in_several_places_disputes_nothing(tmp_path: Path) ->
     assert not find_contradictions(answer.claims)
 
 
+def test_a_page_of_mayors_does_not_make_everyone_on_it_the_mayor(tmp_path: Path) -> None:
+    """The mayor of Altona was born when the mayor was, and not when a man born in Altona was."""
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "mayors.md").write_text("# Mayors\n\nJon Pike was born in 1965 in Altona.\n", encoding="utf-8")
+
+    assert not asyncio.run(ask(folder, "When was the mayor of Altona born?")).answers
+
+
 async def ask(folder: Path, question: str) -> OfflineAnswer:
     """Ask one question of a folder."""
     return await answer_offline(question, [await corpus(folder)])
