@@ -152,7 +152,7 @@ class NestedQuestion:
 
 
 _NESTED = re.compile(
-    r"^(?P<head>.+?) (?P<inner>the (?:[a-z-]+ ){0,2}?[a-z-]+ of (?:the )?[A-Z][\w'-]*(?: [A-Z][\w'-]*)*"
+    r"^(?P<head>.+?) (?P<inner>the (?:[a-z-]+ ){0,2}?[a-z-]+ of (?:(?:the )?[A-Z][\w'-]*(?: [A-Z][\w'-]*)*|the [a-z-]+)"
     r"|the (?:largest|biggest|smallest|oldest|longest|highest|tallest|deepest) [a-z-]+(?: (?:of|in) [A-Z]\w*)?)"
     r"(?P<rest> .*)?$"
 )

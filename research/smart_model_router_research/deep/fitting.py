@@ -107,6 +107,7 @@ def is_said(question: str, found: FoundAnswer, words: Sequence[AskedWord] = ()) 
     text = " ".join(statement.text.split())
     if (
         _CHOICE.match(question)
+        or is_of_longer_name(question, text)
         or _adds_nothing(question, found)
         or _is_unreal(text, question)
         or not _has_extreme(text, question)
@@ -152,6 +153,19 @@ def said_above(statement: Statement, document: ReadDocument) -> frozenset[str]:
     """Return the stems of what a statement stands under, and of the sentences that a pronoun at its beginning is of."""
     found = statement.around | document.stems | stems_of(f"{statement.term} {statement.label}")
     return found | stems_of(" ".join(antecedents(statement, document)))
+
+
+_NAMES = re.compile(r"(?<=\w )[A-Z]\w+(?: [A-Z]\w+)*")
+
+
+def is_of_longer_name(question: str, text: str) -> bool:
+    """Return whether a name of the question stands in a text only in a longer one: Aldmouth in "Aldmouth North"."""
+    return any(_only_in_longer(name, text) for name in _NAMES.findall(question))
+
+
+def _only_in_longer(name: str, text: str) -> bool:
+    after = [each[1] for each in re.finditer(rf"\b{re.escape(name)}\b( [A-Z])?", text)]
+    return bool(after) and all(after)
 
 
 _POINTS_INSIDE = re.compile(r"\w+ing (?:it|one|them|this|these) ", re.IGNORECASE)

@@ -77,7 +77,9 @@ def _looked_at(run: ResearchRun) -> str:
     read, searched = run.facts.usage.get("documents"), run.facts.usage.get("searches")
     if read is None or searched is None:
         return ""
-    return f" {searched:,.10g} searches were made, and {read:,.10g} documents read in full."
+    times = "1 search was" if searched == 1 else f"{searched:,.10g} searches were"
+    documents = "1 document" if read == 1 else f"{read:,.10g} documents"
+    return f" {times} made, and {documents} read in full."
 
 
 STOP_REASONS = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from smart_model_router_research.deep.claims import QuotedEvidence, ResearchClaim
+from smart_model_router_research.deep.fitting import is_of_longer_name
 from smart_model_router_research.deep.nearest_answers import is_weak
 from smart_model_router_research.deep.questions import read_question
 
@@ -44,3 +45,19 @@ def test_headings_before_a_sentence_do_not_make_it_weak(question: str, text: str
 def test_a_claim_without_a_value_of_its_own_is_weak(question: str, quote: str, value: str, entity: str) -> None:
     """No number for a count, the whole sentence, one thing for several, or a piece that is cut within parentheses."""
     assert is_weak(claim(quote, quote, value, entity), read_question(question))
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "is_longer"),
+    [
+        ("How many inhabitants does Elton have?", "Elton Near has 5,706 inhabitants.", True),
+        ("How many inhabitants does Elton have?", "Elton has 5,706 inhabitants.", False),
+        ("How many inhabitants does Elton have?", "Elton Near is larger than Elton, which has 40.", False),
+        ("How many inhabitants does Elton Near have?", "Elton Near has 5,706 inhabitants.", False),
+        ("How many inhabitants does Elton have?", "It has 40 inhabitants.", False),
+        ("how many people live in elton", "Elton Near has 40.", False),
+    ],
+)
+def test_a_longer_name_is_another_thing(question: str, text: str, is_longer: bool) -> None:
+    """What is said of Elton Near is neither an answer about Elton nor a rival of one."""
+    assert is_of_longer_name(question, text) is is_longer
