@@ -51,7 +51,7 @@ def test_nothing_of_the_extra_is_imported_before_it_is_needed() -> None:
         for statement in ast.parse(path.read_text(encoding="utf-8")).body
         if isinstance(statement, ast.Import | ast.ImportFrom)
         for package, _ in imported(statement)
-        if package in EXTRACTORS | {"publicsuffixlist", "pypdf"}
+        if package in EXTRACTORS | {"publicsuffixlist", "pypdfium2"}
     ]
 
     assert found == []

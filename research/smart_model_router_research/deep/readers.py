@@ -201,7 +201,7 @@ def _content(suffix: str, raw: bytes) -> tuple[str | None, str, list[str]]:
     if not _fits(suffix, raw, reasons):
         return None, "", reasons
     if suffix == PDF and not can_read_pdf():
-        raise ExtraMissing("pypdf", "research")
+        raise ExtraMissing("pypdfium2", "research")
     try:
         page = page_of_file(suffix, raw, _teller(reasons), lambda: False)
     except OSError as error:

@@ -31,7 +31,7 @@ class PdfText:
 
 def can_read_pdf() -> bool:
     """True when the extra `pdf` is installed, and there is an interpreter to run."""
-    return bool(sys.executable) and importlib.util.find_spec("pypdf") is not None
+    return bool(sys.executable) and importlib.util.find_spec("pypdfium2") is not None
 
 
 def read_pdf(raw: bytes, *, seconds: int = SECONDS, stopped: Callable[[], bool] = lambda: False) -> PdfText:
@@ -40,7 +40,7 @@ def read_pdf(raw: bytes, *, seconds: int = SECONDS, stopped: Callable[[], bool] 
     Raises OSError when the child cannot be started. Nothing in the file raises.
     """
     limits = map(str, (seconds, MEMORY_BYTES, MOST_PAGES, MOST_CHARACTERS))
-    # -P: a `pypdf.py` beside the child's own file is not imported.
+    # -P: a `pypdfium2.py` beside the child's own file is not imported.
     command = [sys.executable, "-P", str(_CHILD), *limits]
     # A file, not a pipe: what `communicate` did not write before a timeout it forgets.
     with tempfile.TemporaryFile() as given:

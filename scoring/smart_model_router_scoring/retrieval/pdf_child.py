@@ -10,6 +10,11 @@ import json
 import sys
 from typing import Any
 
+_MARKS = {0x02: "-", 0xFFFE: "-"}
+"""PDFium's marks of a hyphen at the end of a line."""
+_NEEDS_PASSWORD = 4
+"""PDFium's FPDF_ERR_PASSWORD."""
+
 
 def limit(seconds: int, memory: int) -> None:
     """End this process when it takes more. Platforms without such limits have the parent's clock."""
@@ -30,24 +35,24 @@ def say(**told: Any) -> None:
 
 def read(most_pages: int, most_characters: int) -> None:
     """Write each page's text, and at last `end`: nothing, or the reason why there may be more."""
-    import io  # noqa: PLC0415
+    from pypdfium2 import PdfDocument, PdfiumError  # type: ignore[import-untyped]  # noqa: PLC0415
 
-    from pypdf import PdfReader  # noqa: PLC0415
-
-    reader = PdfReader(io.BytesIO(sys.stdin.buffer.read()))
-    if reader.is_encrypted and not reader.decrypt(""):
+    try:
+        document = PdfDocument(sys.stdin.buffer.read())
+    except PdfiumError as error:
+        if error.err_code != _NEEDS_PASSWORD:
+            raise
         say(end="it is encrypted")
         return
-    title = reader.metadata.title if reader.metadata is not None else None
-    say(title=title if isinstance(title, str) else "")
+    say(title=document.get_metadata_value("Title"))
     characters = 0
     broken: list[str] = []
-    for number, page in enumerate(reader.pages):
+    for number in range(len(document)):
         if number == most_pages:
             say(end=f"it has more than {most_pages} pages")
             return
         try:
-            text = page.extract_text()
+            text = document[number].get_textpage().get_text_bounded().translate(_MARKS).replace("\r\n", "\n")
         except (MemoryError, RecursionError):
             raise
         except Exception as error:  # noqa: BLE001 - a broken page costs no other

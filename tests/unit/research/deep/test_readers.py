@@ -222,12 +222,12 @@ def test_a_missing_package_names_its_extra(
 
 
 def test_a_pdf_without_its_reader_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without pypdf a PDF file is an ExtraMissing, from a corpus and from the web; other files need no extra."""
+    """Without pypdfium2 a PDF file is an ExtraMissing, from a corpus and from the web; other files need no extra."""
     monkeypatch.setattr("smart_model_router_research.deep.readers.can_read_pdf", lambda: False)
 
-    with pytest.raises(ExtraMissing, match="pypdf"):
+    with pytest.raises(ExtraMissing, match="pypdfium2"):
         read_file("a.pdf", b"%PDF", NOTES, CONTEXT)
-    with pytest.raises(ExtraMissing, match="pypdf"):
+    with pytest.raises(ExtraMissing, match="pypdfium2"):
         read_response(b"%PDF", "https://a.example/", {"Content-Type": "application/pdf"}, CONTEXT)
     assert kept("# Tides").title == "Tides"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from smart_model_router.domain.errors import AllTargetsFailed, DeadlineExceeded
@@ -141,6 +142,14 @@ class Endings(Checker):
         if told != sorted(attempts) or [r.target for r in report.refusals] != refusals:
             self.violate("I13", now, f"{report.request_id}: the report leaves out an attempt or a refusal")
         if isinstance(asked.error, AllTargetsFailed | DeadlineExceeded):
-            silent = [target for target in (*attempts, *refusals) if target not in str(asked.error)]
+            silent = _unnamed({*attempts, *refusals}, str(asked.error))
             if silent:
                 self.violate("I13", now, f"{report.request_id}: the error does not name {', '.join(silent)}")
+
+
+def _unnamed(targets: set[str], text: str) -> list[str]:
+    """The targets that a text does not name; the provider's name is enough where only one of its targets is meant."""
+    providers = Counter(target.partition("/")[0] for target in targets)
+    alone = {target: providers[target.partition("/")[0]] == 1 for target in targets}
+    words = set(text.split())
+    return sorted(t for t in targets if t not in text and not (alone[t] and t.partition("/")[0] in words))
