@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -18,13 +19,16 @@ TESTS = sorted(path.name for path in EXAMPLES.glob("*_test.py"))
 
 KEYLESS = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
 SECONDS = 120.0
+_OF_ROUTER = re.compile(r"^req-\S+ \S+: | (is left alone|is not called|was isolated) ")
+"""Lines of the router's log, which Python shows where no other is set up."""
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_an_example_program_runs_without_a_key(name: str) -> None:
-    """It ends with exit code 0, says something and warns of nothing."""
+    """It ends with exit code 0, says something and warns of nothing but its own failures, in the router's words."""
     done = warm("-W", "error").run([name], cwd=EXAMPLES, env=KEYLESS, seconds=SECONDS)
-    assert (done.returncode, done.stderr) == (0, "")
+    told = [line for line in done.stderr.splitlines() if not _OF_ROUTER.search(line)]
+    assert (done.returncode, told) == (0, [])
     assert done.stdout.strip()
 
 
