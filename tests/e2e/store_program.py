@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import resource
 import sys
@@ -165,6 +166,7 @@ PROGRAMS: dict[str, Callable[..., Any]] = {
 }
 
 if __name__ == "__main__":
+    logging.getLogger("smart_model_router").addHandler(logging.NullHandler())  # failures are meant to be, and many
     started = PROGRAMS[sys.argv[1]](*sys.argv[2:])
     if started is not None:
         asyncio.run(started)

@@ -97,7 +97,7 @@ def test_the_real_model_answers_an_outage_and_is_marked(played: Played) -> None:
     figures = played.figures
     assert figures["local_answers"] >= 4
     assert figures["degraded"] >= figures["local_answers"] == figures["served_by"][LAST_RESORT]
-    assert f"{LAST_RESORT}, last resort, degraded" in played.story
+    assert f"served by {LAST_RESORT} (the last resort" in played.story
 
 
 def test_without_the_model_it_says_how_to_install_it(tmp_path: Path) -> None:
