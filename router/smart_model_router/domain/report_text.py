@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _F = FailureClass
 _WORDS_SHOWN = 3
 """Providers whose own words are quoted in one line, at most."""
-_ORDINALS = MappingProxyType({1: "1st", 2: "2nd", 3: "3rd"})
+_ENDINGS = MappingProxyType({1: "st", 2: "nd", 3: "rd"})
 _CLOCK_SECONDS = 20.0
 """A wait as long as this is told with the time of its end."""
 
@@ -333,7 +333,8 @@ def _own(attempt: Attempt) -> str:
 def _rank(report: RouteReport) -> str:
     if report.last_resort:
         return f"the last resort, {report.requested_tier} was asked for"
-    rank = f"{_ORDINALS.get(report.choice, f'{report.choice}th')} choice"
+    teen = report.choice % 100 in (11, 12, 13)
+    rank = f"{report.choice}{'th' if teen else _ENDINGS.get(report.choice % 10, 'th')} choice"
     if report.actual_tier != report.requested_tier:
         rank += f", tier {report.actual_tier} in place of {report.requested_tier}"
     return rank

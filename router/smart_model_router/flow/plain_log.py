@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from smart_model_router.domain.errors import (
     AllTargetsFailed,
@@ -38,6 +37,8 @@ _UNAVAILABLE = frozenset(
 )
 """Errors that are no fault of the request."""
 _MODELS = 1_000
+_TOLD = frozenset({BreakerChanged, RestStarted, OfflineChanged, SheddingChanged, StoreChanged})
+"""Events with a line; all others are passed over at once."""
 
 
 @dataclass(slots=True)
@@ -57,8 +58,8 @@ class PlainLog:
 
     clock: Callable[[], float]
     wall: Callable[[], float]
-    _troubles: dict[tuple[str, str, str], _Trouble] = field(default_factory=dict, init=False)
-    """By model, outcome and the target that served."""
+    _troubles: dict[str, dict[tuple[str, str], _Trouble]] = field(default_factory=dict, init=False)
+    """By model, then by outcome and the target that served."""
 
     def continue_from(self, before: PlainLog) -> None:
         """Know of the troubles that the replaced router knew."""
@@ -67,7 +68,7 @@ class PlainLog:
     def finished(self, report: RouteReport, outcome: RequestOutcome, error: str = "") -> None:
         """Tell of a request that is over, as far as it is news. `error` names the exception of one that failed."""
         if outcome == "ok":
-            if self._troubles:
+            if report.model in self._troubles:
                 self._recovered(report.model)
         elif (outcome in ("fallback", "degraded") or error in _UNAVAILABLE) and LOG.isEnabledFor(logging.WARNING):
             self._troubled(report, outcome)
@@ -78,32 +79,45 @@ class PlainLog:
 
     def emit(self, event: Event) -> None:
         """Tell of a transition, at the level that it deserves (ports.EventSink)."""
-        told = _TELL.get(type(event))
-        if told is not None:
-            told(self, event)
+        if type(event) not in _TOLD:
+            return
+        match event:
+            case BreakerChanged():
+                self._breaker(event)
+            case RestStarted():
+                self._rest(event)
+            case OfflineChanged():
+                self._offline(event)
+            case SheddingChanged():
+                self._shedding(event)
+            case StoreChanged():
+                self._store(event)
+            case _:
+                pass
 
     def _troubled(self, report: RouteReport, outcome: str) -> None:
-        now, key = self.clock(), (report.model, outcome, report.target or "")
-        trouble = self._troubles.get(key)
+        if report.model not in self._troubles and len(self._troubles) >= _MODELS:
+            self._troubles.clear()
+        troubles = self._troubles.setdefault(report.model, {})
+        now, key = self.clock(), (outcome, report.target or "")
+        trouble = troubles.get(key)
         if trouble is not None:
             trouble.seen_at, trouble.requests = now, trouble.requests + 1
             if now - trouble.told_at < QUIET_SECONDS:
                 trouble.untold += 1
                 return
         if trouble is None:
-            if len(self._troubles) >= _MODELS:
-                self._troubles.clear()
-            trouble = self._troubles[key] = _Trouble(now, now, now)
+            trouble = troubles[key] = _Trouble(now, now, now)
         more = f" ({trouble.untold} more such requests in {now - trouble.told_at:.0f} s)" if trouble.untold else ""
         trouble.told_at, trouble.untold = now, 0
         LOG.warning("%s %s: %s%s", report.request_id, report.model, headline(report), more)
 
     def _recovered(self, model: str) -> None:
         now = self.clock()
-        over = [key for key, trouble in self._troubles.items() if key[0] == model and _is_over(trouble, now)]
-        if not over:
+        ended = list(self._troubles[model].values())
+        if any(now - trouble.seen_at < QUIET_SECONDS for trouble in ended):
             return
-        ended = [self._troubles.pop(key) for key in over]
+        del self._troubles[model]
         requests, since = sum(trouble.requests for trouble in ended), min(trouble.since for trouble in ended)
         LOG.info("%s: served by its first choice again; %d requests were not in %.0f s", model, requests, now - since)
 
@@ -140,16 +154,3 @@ class PlainLog:
             LOG.warning("the store %r is out of reach, requests are served all the same: %s", event.store, event.reason)
         else:
             LOG.info("the store %r is within reach again", event.store)
-
-
-def _is_over(trouble: _Trouble, now: float) -> bool:
-    return now - trouble.seen_at >= QUIET_SECONDS
-
-
-_TELL: dict[type, Callable[[PlainLog, Any], None]] = {
-    BreakerChanged: PlainLog._breaker,
-    RestStarted: PlainLog._rest,
-    OfflineChanged: PlainLog._offline,
-    SheddingChanged: PlainLog._shedding,
-    StoreChanged: PlainLog._store,
-}

@@ -59,5 +59,5 @@ def test_a_claim_without_a_value_of_its_own_is_weak(question: str, quote: str, v
     ],
 )
 def test_a_longer_name_is_another_thing(question: str, text: str, is_longer: bool) -> None:
-    """What is said of Elton Near is neither an answer about Elton nor a rival of one."""
+    """A statement about Elton Near is neither an answer about Elton nor a rival of one."""
     assert is_of_longer_name(question, text) is is_longer

@@ -35,7 +35,7 @@ def test_a_sentence_is_read_under_its_own_headings() -> None:
 
 
 def test_headings_are_no_statements() -> None:
-    """What a source says instead is a sentence, and never the heading that shares more words with the statement."""
+    """The nearest text of a source is a sentence, and never the heading that shares more words with the statement."""
     page = SearchedText("# The lock of the log\n\nIt is held by the log.\n\n**Lock of the log**\n\nBread bakes.\n")
     assert [sentence for _, sentence in page.nearest("The lock of the log is held.")] == ["It is held by the log."]
 

@@ -283,7 +283,7 @@ def test_inputs_that_name_other_sources_are_refused(corpus: Path, paths: tuple[s
 
 
 def test_the_policy_counts_for_a_source_that_does_not_know_it(tmp_path: Path) -> None:
-    """What the operator blocks is not read, whoever found it; a tier of the operator is the one that is cited."""
+    """A document that the operator blocks is read from no search; the operator's tier is the one that is cited."""
     search = ListedSearch([page("arland.md", PAGES["arland.md"], url="https://a.example/x", tier=SourceTier.B)])
     blocked = asyncio.run(research(tmp_path, search=search).run(inputs(ASKED, block=("a.example",)), "blocked"))
     tiers = {"a.example": SourceTier.A}

@@ -82,7 +82,7 @@ def test_undated_sources_are_named_as_the_reason_for_less(tmp_path: Path, engine
 
 
 def test_a_finding_says_nothing_twice(tmp_path: Path, engine: str) -> None:
-    """What is an answer, or a finding under another question, is not repeated."""
+    """An answer, or a finding under another question, is not repeated."""
     run(tmp_path, engine, "Which countries border Corland? How many countries border Corland?")
     report = json.loads((tmp_path / "run" / "claim_graph.json").read_text("utf-8"))["report"]
     texts = [each["text"].casefold().rstrip(".") for section in report["sections"] for each in section["sentences"]]
