@@ -271,9 +271,7 @@ def test_the_lines_of_transitions_say_how_long() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("choice", "told"), [(1, "1st"), (3, "3rd"), (4, "4th"), (12, "12th"), (21, "21st")]
-)
+@pytest.mark.parametrize(("choice", "told"), [(1, "1st"), (3, "3rd"), (4, "4th"), (12, "12th"), (21, "21st")])
 def test_a_rank_is_told_as_people_say_it(choice: int, told: str) -> None:
     """Up to the largest plan."""
     assert f"({told} choice" in str(report(target="c/y", actual_tier="frontier", complete=True, choice=choice))
