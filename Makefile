@@ -12,7 +12,7 @@ LOCK := $(BIN)/uv pip compile --quiet --no-config --universal --python-version 3
 # pyright brings its own node from the package registry; without this it also asks whether a newer one exists.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: help setup demo test test-pure test-units test-sockets test-alone nightly check lint mypy pyright imports leaks format mutants bench bench-peers bench-gateways peers chaos docs browser agents compat langgraph comply examples litellm-examples screenshots bench-fusion-peers bench-search failoverbench lock build clean
+.PHONY: help setup demo test test-pure test-units test-sockets test-alone nightly check lint mypy pyright imports leaks format mutants bench bench-peers bench-gateways peers chaos docs browser agents compat langgraph comply examples litellm-examples screenshots bench-fusion-peers bench-search failoverbench lock build release clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -149,13 +149,16 @@ screenshots: setup  ## the pictures of docs/images, taken from a real incident
 	$(BIN)/python tools/browser.py --screenshots
 
 lock: setup  ## requirements/*.txt from pyproject.toml; UPGRADE=1 takes the newest releases
-	$(LOCK) $(if $(UPGRADE),--upgrade) --all-extras pyproject.toml -o requirements/dev.txt
+	$(LOCK) $(if $(UPGRADE),--upgrade) --all-extras --group dev pyproject.toml -o requirements/dev.txt
 	$(LOCK) --constraints requirements/dev.txt pyproject.toml -o requirements/base.txt
 	$(LOCK) --constraints requirements/dev.txt --extra all pyproject.toml -o requirements/all.txt
 	$(LOCK) --constraints requirements/dev.txt requirements/pip.in -o requirements/pip.txt
 
 build: setup  ## the sdist and the wheel, in dist/
 	$(BIN)/hatchling build
+
+release: setup  ## sdist, wheel and release notes in dist/, and the wheel as a user meets it; PYTHONS="3.12 3.13" for those that are installed
+	$(BIN)/python -m tools.release $(PYTHONS)
 
 clean:  ## everything that setup, the tests and the tools made
 	rm -rf .venv .browser .agents .examples .lanes .peers .mutants .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage* htmlcov build dist

@@ -28,10 +28,12 @@ def pins(path: Path) -> dict[str, str]:
 
 def declared() -> dict[str, Requirement]:
     """Return every dependency that pyproject.toml declares, by its canonical name; not our own extras."""
-    table = project()["project"]
+    whole = project()
+    table = whole["project"]
     lines = [
         *table["dependencies"],
         *(line for extra in table["optional-dependencies"].values() for line in extra),
+        *(line for group in whole["dependency-groups"].values() for line in group),
     ]
     named = {canonicalize_name(Requirement(line).name): Requirement(line) for line in lines}
     return {name: requirement for name, requirement in named.items() if name != table["name"]}
