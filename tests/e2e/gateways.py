@@ -117,14 +117,19 @@ def read_all(wire: socket.socket) -> bytes:
 
 @contextmanager
 def served(
-    config: Mapping[str, Any], folder: Path, *, arguments: Sequence[str] = (), **sections: Any
+    config: Mapping[str, Any],
+    folder: Path,
+    *,
+    arguments: Sequence[str] = (),
+    environ: Mapping[str, str] | None = None,
+    **sections: Any,
 ) -> Generator[Served]:
     """A gateway on a free port, until the block is left. It must end by itself when told to, without a trace."""
     file, log = folder / "smart-router.yaml", folder / "gateway.log"
     file.write_text(json.dumps({**config, **sections}), encoding="utf-8")
     with log.open("w", encoding="utf-8") as stderr:
         argv = [program(), "serve", "--config", str(file), "--port", "0", "--json", *arguments]
-        env = {**os.environ, "PYTHONWARNINGS": "default"}
+        env = {**os.environ, "PYTHONWARNINGS": "default", **(environ or {})}
         told, tell = os.pipe()
         with Path(os.devnull).open("rb") as nothing:
             process: Program | subprocess.Popen[bytes]

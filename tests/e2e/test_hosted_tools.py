@@ -9,8 +9,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from smart_model_router.cli.serve import notice, refusing
 from smart_model_router.config import RouterConfig
+from smart_model_router.config.lint import findings_of
 from smart_model_router_providers.fault import FaultServer
 from tests.e2e.gateways import Served, served
 
@@ -79,13 +79,15 @@ def test_chat_may_be_asked_without_it(gateway: Served, upstream: FaultServer) ->
 def test_the_start_says_which_clients_need_it(gateway: Served) -> None:
     """Once, on stderr: the models, the clients, and the key."""
     told = gateway.file.with_name("gateway.log").read_text(encoding="utf-8")
-    assert "refused for plain: no target has them. Codex CLI sends a web search by default" in told
+    assert told.count("are refused: no target has them, for plain; Codex CLI sends a web search by default") == 1
     assert "providers.plain.hosted_tools: drop" in told
+    assert "have no fallback: claude alone has them, for mixed;" in told
 
 
 def test_nothing_is_said_where_every_model_can_search(tmp_path: Path) -> None:
-    """One target is enough, or the word that it may be left out."""
+    """Every provider of a model has a search, or the word that it may be left out."""
     with FaultServer() as server:
         tree = config(server)
-    del tree["models"]["plain"]
-    assert notice(refusing(RouterConfig.from_mapping(tree))) == ""
+    del tree["models"]["plain"], tree["models"]["mixed"]
+    said = [finding.text for finding in findings_of(RouterConfig.from_mapping(tree)) if finding.key == "models"]
+    assert said == []

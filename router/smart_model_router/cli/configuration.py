@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from smart_model_router.cli.configured import configured, model_routes_of
-from smart_model_router.cli.doctor import guessable_keys, shared_domains, unpriced_budgets
+from smart_model_router.cli.configured import check_router, configured
+from smart_model_router.cli.doctor import linted
 from smart_model_router.cli.doctor_finding import DoctorFinding
 from smart_model_router.cli.output import ExitCode, print_answer, print_json, print_line, print_table
 from smart_model_router.config import ConfigurationWarning, RouterConfig
@@ -49,10 +49,8 @@ def run_check(asked: Check) -> int:
         ]
         source, faults = found.source, list(_unmakeable(found.config))
         if not faults:
-            model_routes = model_routes_of(found.config).values()
-            findings += [warning for model_route in model_routes for warning in shared_domains(model_route)]
-            findings += unpriced_budgets(found.config)
-            findings += guessable_keys(found.config)
+            check_router(found.config)
+            findings += linted(found.config)
     except ConfigurationError as error:
         faults = [error, *error.others]
     if faults and file is not None and file.is_file():
@@ -61,10 +59,11 @@ def run_check(asked: Check) -> int:
         print_json(_as_dict(source, faults, findings))
     else:
         rows = [("problem", fault.key, f"{fault.value!r} - {fault.expected}") for fault in faults]
-        rows += [(warning.level, warning.topic, warning.text) for warning in findings]
+        rows += [(finding.level, finding.topic, finding.text) for finding in findings]
         if rows:
             print_table(("", "key", "found"), rows, sys.stdout)
-        print_line(f"{source}: {len(faults)} problems, {len(findings)} warnings")
+        notes = sum(finding.level == "note" for finding in findings)
+        print_line(f"{source}: {len(faults)} problems, {len(findings) - notes} warnings, {notes} notes")
     return ExitCode.CONFIGURATION if faults else ExitCode.OK
 
 
@@ -100,15 +99,20 @@ def _in_order(faults: list[ConfigurationError], file: Path) -> list[Configuratio
     return sorted(placed_faults, key=lambda fault: document.line_of(fault.key) or 0)
 
 
-def _as_dict(source: str, faults: list[ConfigurationError], warnings: list[DoctorFinding]) -> dict[str, Any]:
+def _as_dict(source: str, faults: list[ConfigurationError], findings: list[DoctorFinding]) -> dict[str, Any]:
     return {
         "ok": not faults,
         "source": source,
         "problems": [
             {"key": fault.key, "value": _as_written(fault.value), "expected": fault.expected} for fault in faults
         ],
-        "warnings": [{"topic": warning.topic, "text": warning.text} for warning in warnings],
+        "warnings": _listed(findings, "warning"),
+        "notes": _listed(findings, "note"),
     }
+
+
+def _listed(findings: list[DoctorFinding], level: str) -> list[dict[str, str]]:
+    return [{"topic": finding.topic, "text": finding.text} for finding in findings if finding.level == level]
 
 
 def _as_written(value: object) -> object:

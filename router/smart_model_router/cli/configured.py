@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from smart_model_router.assembly import assemble, load
 from smart_model_router.config import RouterConfig
 from smart_model_router.config.files import VARIABLE, default_file
-from smart_model_router.core.tiers import ModelRoute
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.router import SmartModelRouter
 from smart_model_router_providers.catalog import found_in
@@ -55,12 +53,9 @@ def _source(path: Path | None) -> str:
     return "no file and no key: the embedded model alone"
 
 
-def model_routes_of(config: RouterConfig) -> Mapping[str, ModelRoute]:
-    """The tiers of each model, as a router would have them. Raises ConfigurationError for what no router is made of."""
-    parts = assemble(_without_log_file(config))
-    asyncio.run(SmartModelRouter(**parts).aclose())
-    model_routes: Mapping[str, ModelRoute] = parts["model_routes"]
-    return model_routes
+def check_router(config: RouterConfig) -> None:
+    """Make the router of a configuration, and close it. Raises ConfigurationError for what no router is made of."""
+    asyncio.run(SmartModelRouter(**assemble(_without_log_file(config))).aclose())
 
 
 def _without_log_file(config: RouterConfig) -> RouterConfig:

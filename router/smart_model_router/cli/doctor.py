@@ -6,14 +6,14 @@ import asyncio
 import os
 import sqlite3
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from importlib.metadata import version
 from pathlib import Path
 from platform import python_version
 from typing import TYPE_CHECKING
 
-from smart_model_router.cli.configured import configured, model_routes_of
+from smart_model_router.cli.configured import check_router, configured
 from smart_model_router.cli.doctor_finding import DoctorFinding
 from smart_model_router.cli.output import ExitCode, print_json, print_table
 from smart_model_router.config import (
@@ -24,13 +24,12 @@ from smart_model_router.config import (
     StoreConfig,
     TargetConfig,
 )
-from smart_model_router.config.known_models import KnownTarget
+from smart_model_router.config.lint import findings_of
 from smart_model_router.config.provider_loading import keys_of
-from smart_model_router.config.rules import mentions_of, short_keys
 from smart_model_router.config.secret import MASK, masked_urls
 from smart_model_router.config.sections import WorkflowsConfig
-from smart_model_router.core.tiers import ModelRoute
 from smart_model_router.domain.errors import SmartRouterError
+from smart_model_router.observability.span_export import lint_environment
 from smart_model_router_providers.catalog import kind_of
 from smart_model_router_providers.local import Readiness, is_ready
 from smart_model_router_providers.local.model_file import data_directory
@@ -147,13 +146,13 @@ def _file(topic: str, path: Path, migrations: Sequence[Migration], otherwise: st
 def run(asked: Doctor) -> int:
     """Look and tell; 1 when something prevents serving. Raises ConfigurationError."""
     found = configured(asked.config)
-    model_routes = model_routes_of(found.config)
+    check_router(found.config)
     findings = [
         DoctorFinding(
             "ok", "version", f"smart-model-router {version('smart-model-router')}, Python {python_version()}"
         ),
         DoctorFinding("ok", "configuration", found.source),
-        *_look(found.config, model_routes, is_ready()),
+        *_look(found.config, is_ready()),
     ]
     store = store_findings(found.config.store)
     findings += [*store, *workflow_findings(found.config.workflows), *research_findings(found.config.research)]
@@ -171,7 +170,7 @@ def run(asked: Doctor) -> int:
     return ExitCode.OK if healthy else ExitCode.FAILED
 
 
-def _look(config: RouterConfig, model_routes: Mapping[str, ModelRoute], embedded: Readiness) -> Iterator[DoctorFinding]:
+def _look(config: RouterConfig, embedded: Readiness) -> Iterator[DoctorFinding]:
     ready = {name: _is_ready(provider, embedded) for name, provider in config.providers.items()}
     for name, provider in config.providers.items():
         if provider.kind != "local":
@@ -179,11 +178,14 @@ def _look(config: RouterConfig, model_routes: Mapping[str, ModelRoute], embedded
     yield DoctorFinding("ok" if embedded.ready else "warning", "embedded model", embedded.reason or f"{embedded.model}")
     for model in config.models.values():
         yield _served(model, ready)
-        if model.name in model_routes:  # a wildcard has tiers only for the names that fit it
-            yield from shared_domains(model_routes[model.name])
         yield _last_resort(model, ready)
-    yield from unpriced_budgets(config)
-    yield from guessable_keys(config)
+    yield from linted(config)
+
+
+def linted(config: RouterConfig) -> Iterator[DoctorFinding]:
+    """Findings about what the configuration says and cannot do in this environment."""
+    for finding in findings_of(config, lint_environment(config, os.environ)):
+        yield DoctorFinding(finding.level, finding.key, finding.text)
 
 
 def _is_ready(provider: ProviderConfig, embedded: Readiness) -> bool:
@@ -221,41 +223,6 @@ def _served(model: ModelConfig, ready: dict[str, bool]) -> DoctorFinding:
 
 def _ready_in(mentions: Iterable[TargetConfig], ready: dict[str, bool]) -> int:
     return sum(ready[mention.provider] for mention in mentions)
-
-
-def shared_domains(model_route: ModelRoute) -> Iterator[DoctorFinding]:
-    """A warning for each tier whose targets would all fail together."""
-    for tier in model_route.tiers:
-        domains = {facts.candidate.domain for facts in tier.targets}
-        if len(tier.targets) > 1 and len(domains) == 1:
-            text = f"all {len(tier.targets)} targets fail together: they share the failure domain {domains.pop()}"
-            yield DoctorFinding("warning", f"tier {model_route.model}/{tier.name}", text)
-
-
-def unpriced_budgets(config: RouterConfig) -> Iterator[DoctorFinding]:
-    """A warning for each key with a budget in USD, naming the targets of unknown price: its requests skip them."""
-    if config.routing.unpriced == "allow":
-        return
-    spenders = [name for name, key in config.gateway.keys.items() if key.usd_per_day is not None]
-    known = {
-        mention.target: KnownTarget(mention, config.providers[mention.provider].kind)
-        for _, mention in mentions_of(config.models)
-    }
-    unpriced = [target for target, one in known.items() if one.price.value is None] if spenders else []
-    unpriced += config.gateway.passthrough.routes if spenders else ()  # no price is known of what passes through
-    if unpriced:
-        for name in spenders:
-            text = (
-                f"not spent at {', '.join(unpriced)}: the price is unknown; "
-                "give the target its `price` or set `routing.unpriced: allow`"
-            )
-            yield DoctorFinding("warning", f"gateway.keys.{name}.usd_per_day", text)
-
-
-def guessable_keys(config: RouterConfig) -> Iterator[DoctorFinding]:
-    """A warning for each short key of the gateway."""
-    for key, text in short_keys(config):
-        yield DoctorFinding("warning", key, text)
 
 
 def _last_resort(model: ModelConfig, ready: dict[str, bool]) -> DoctorFinding:

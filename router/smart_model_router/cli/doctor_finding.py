@@ -8,8 +8,11 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class DoctorFinding:
-    """The result of one check. A `problem` prevents serving; a `warning` is about later trouble."""
+    """The result of one check.
 
-    level: Literal["ok", "warning", "problem"]
+    A `problem` prevents serving; a `warning` is about later trouble, a `note` about a limit worth knowing.
+    """
+
+    level: Literal["ok", "note", "warning", "problem"]
     topic: str
     text: str

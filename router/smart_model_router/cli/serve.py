@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import errno
 import logging
+import os
 import socket
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,54 +16,13 @@ from typing import TYPE_CHECKING
 from smart_model_router.assembly import load
 from smart_model_router.cli.output import ExitCode, print_answer, print_json, print_line
 from smart_model_router.domain.errors import ConfigurationError
-from smart_model_router_providers.catalog import is_kind, kind_of
 
 if TYPE_CHECKING:
     from ctypes import c_bool
 
     from smart_model_router.cli.app import Serve
-    from smart_model_router.config import GatewayConfig, ModelConfig, RouterConfig
+    from smart_model_router.config import GatewayConfig, RouterConfig
     from smart_model_router.gateway import Gateway
-
-# The notice of `smr serve` about tools that run at a provider: which models refuse requests that bring them.
-SEARCHING = frozenset({"messages", "responses"})
-"""The dialects that have a search of the web; it is translated between them."""
-
-
-def refusing(config: RouterConfig) -> dict[str, list[str]]:
-    """Models of which no target takes a request with hosted tools -> the providers that could be told to drop them."""
-    found: dict[str, list[str]] = {}
-    for name, model in config.models.items():
-        providers = _providers(model)
-        if providers and not any(_takes(config, provider) for provider in providers):
-            found[name] = providers
-    return found
-
-
-def notice(refused: Mapping[str, list[str]]) -> str:
-    """The notice for people; "" where there is nothing to say."""
-    if not refused:
-        return ""
-    keys = ", ".join(
-        dict.fromkeys(f"providers.{name}.hosted_tools: drop" for names in refused.values() for name in names)
-    )
-    return (
-        f"Web search and other tools that run at a provider are refused for {', '.join(refused)}: no target has them. "
-        'Codex CLI sends a web search by default (web_search = "disabled" in its configuration ends that), Claude Code '
-        f"when it searches. To be served without: {keys}"
-    )
-
-
-def _providers(model: ModelConfig) -> list[str]:
-    """The providers of a model, but for its last resort."""
-    return list(dict.fromkeys(target.provider for tier in model.tiers for target in tier.targets))
-
-
-def _takes(config: RouterConfig, name: str) -> bool:
-    provider = config.providers[name]
-    spoken = provider.wires or (kind_of(provider.kind).wires if is_kind(provider.kind) else ())
-    return provider.hosted_tools == "drop" or not SEARCHING.isdisjoint(spoken)
-
 
 # The errors of an address that a command cannot listen on.
 _WHY = MappingProxyType(
@@ -100,9 +60,7 @@ def run(asked: Serve) -> int:
     if asked.server != "uvicorn":
         print_line(f"smr: --server {asked.server} is not supported any more: uvicorn serves")
 
-    def ready(base_url: str, config: RouterConfig) -> None:
-        if told := notice(refusing(config)):
-            print_line(told)
+    def ready(base_url: str) -> None:
         if asked.as_json:
             print_json({"base_url": base_url})
             return
@@ -111,15 +69,26 @@ def run(asked: Serve) -> int:
 
     if asked.workers > 1:
         return _run_several(asked, ready)
-    served = Gateway(lambda: load(asked.config, given=frozenset()))
+    served = Gateway(lambda: _loaded(asked.config))
     listener, base_url = _bound(asked, served.generation.config.gateway)
     with listener:
-        serve(served, listener, lambda: ready(base_url, served.generation.config))
+        serve(served, listener, lambda: ready(base_url))
     return ExitCode.OK
 
 
-def _run_several(asked: Serve, ready: Callable[[str, RouterConfig], None]) -> int:
+def _loaded(path: Path | None) -> RouterConfig:
+    """Load the configuration; spans are exported from the first one on that has traces, as OTEL_* variables say."""
+    config = load(path, given=frozenset())
+    if config.telemetry.traces.enabled:
+        from smart_model_router.observability.span_export import set_up  # noqa: PLC0415 - traces are an extra
+
+        set_up(os.environ)
+    return config
+
+
+def _run_several(asked: Serve, ready: Callable[[str], None]) -> int:
     from smart_model_router.gateway import workers  # noqa: PLC0415 - as above
+    from smart_model_router.gateway.asgi_app import log_findings  # noqa: PLC0415 - as above
 
     make = Making(asked.config, asked.workers)
     config = make.load()
@@ -127,7 +96,8 @@ def _run_several(asked: Serve, ready: Callable[[str, RouterConfig], None]) -> in
         expected = "store.path is needed: it is through the store that workers know of each other's limits and failures"
         raise ConfigurationError("--workers", asked.workers, expected)
     listener, base_url = _bound(asked, config.gateway)
-    return workers.run(make, listener, asked.workers, ready=lambda: ready(base_url, config))
+    log_findings(config)
+    return workers.run(make, listener, asked.workers, ready=lambda: ready(base_url))
 
 
 def _bound(asked: Serve, settings: GatewayConfig) -> tuple[socket.socket, str]:
@@ -146,7 +116,7 @@ class Making:
 
     def load(self) -> RouterConfig:
         """Return the configuration of a worker: where state is not shared, it has its part of what all may use."""
-        config = load(self.config, given=frozenset())
+        config = _loaded(self.config)
         processes = max(self.workers, config.store.processes)
         return replace(config, store=replace(config.store, processes=processes))
 

@@ -15,6 +15,7 @@ from smart_model_router.domain.errors import InvalidRequest
 from smart_model_router.domain.outcome import Refusal, Usage
 from smart_model_router.domain.recovery_policy import NO_RECOVERY, Recovery
 from smart_model_router.domain.request import (
+    CONTINUABLE,
     NEEDS,
     Dialect,
     HostedTools,
@@ -70,6 +71,11 @@ class TargetFacts:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "id", self.target.id)
+
+    @property
+    def continues_answers(self) -> bool:
+        """True when it can go on with an answer that another target began."""
+        return self.prefill != "none" and not CONTINUABLE.isdisjoint(self.dialects)
 
     @property
     def context(self) -> int:

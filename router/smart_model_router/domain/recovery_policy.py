@@ -33,6 +33,8 @@ class Recovery:
         return f"{self.mode}({self.characters})" if self.mode == "hold_back" else self.mode
 
 
+CONTINUING: frozenset[RecoveryMode] = frozenset({"continue", "hold_back"})
+"""The policies under which another target goes on with an answer that has begun."""
 NO_RECOVERY = Recovery()
 
 

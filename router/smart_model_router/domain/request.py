@@ -25,6 +25,8 @@ Prefill = Literal["none", "asked", "plain", "prefix", "continue_final_message"]
 """The condition on which a target continues an answer that has begun: never; when a message of the user asks for it;
 when the last message is the assistant's; when that message is marked `prefix` (Mistral, DeepSeek's beta); when the body
 says `continue_final_message` (vLLM, SGLang)."""
+CONTINUABLE: frozenset[Dialect] = frozenset({"chat", "messages"})
+"""The dialects in which a target can be asked to continue an answer that has begun."""
 HostedTools = Literal["drop", "refuse"]
 """A request with tools that run at a provider, such as web search, where the target has none: it is sent without them,
 or the target is not asked."""

@@ -11,7 +11,7 @@ from smart_model_router.core.tiers import TargetFacts
 from smart_model_router.domain.body_encoding import LARGE_BYTES
 from smart_model_router.domain.errors import InvalidRequest
 from smart_model_router.domain.fast_dataclass import quick
-from smart_model_router.domain.request import Dialect, Prefill, RouteRequest, peek
+from smart_model_router.domain.request import CONTINUABLE, Dialect, Prefill, RouteRequest, peek
 from smart_model_router.wires.outgoing import (
     SEALED,
     SEALING_DIALECTS,
@@ -137,7 +137,7 @@ class RequestTranslations:
         if goal is None:
             return Untranslatable("body", f"{self.request.dialect} has no translation that {facts.id} speaks")
         how = self._way(facts)
-        if self.has_begun and goal not in ("chat", "messages"):
+        if self.has_begun and goal not in CONTINUABLE:
             return Untranslatable(PREFILL, f"{goal} has no way to go on with an answer that has begun")
         named, provider = self.answers, facts.target.provider
         key = (goal, provider, facts.reasoning, facts.newest_chat, how, "" if named is None else facts.id)

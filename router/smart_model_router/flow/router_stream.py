@@ -15,6 +15,7 @@ from weakref import WeakMethod
 from smart_model_router.domain.errors import Interruption, SmartRouterError, StreamInterrupted
 from smart_model_router.domain.events import RequestOutcome
 from smart_model_router.domain.outcome import EventKind, Failure, FailureClass, StreamEvent
+from smart_model_router.domain.recovery_policy import CONTINUING
 from smart_model_router.domain.report import RouteReport
 from smart_model_router.domain.request import Dialect
 from smart_model_router.flow.clock import EARLY
@@ -313,9 +314,19 @@ class RouterStream:
             reason = "stream_max"  # a stream that is being read is CANCELLED for no other reason
         text = self._said()
         message = f"the stream was cut after {len(text)} characters: {failure.failure_class} {said}"
+        if reason == "cut" and text:
+            message += self._without_successor(live)
         outcome: RequestOutcome = "cancelled" if reason == "reader_idle" else "failed"
         self._executor.report_builder.finish(outcome, StreamInterrupted.__name__, self._said)
         return StreamInterrupted(message, report=self.report, text=text, reason=reason, failure=failure)
+
+    def _without_successor(self, live: ProviderStreamReader) -> str:
+        """Say that the policy of recovery could not work: no other target goes on with an answer. "" where one does."""
+        policy, plan = self._executor.recovery, self._executor.context.plan
+        others = (facts for facts in plan.by_id.values() if facts.id != live.admitted.facts.id)
+        if policy.mode not in CONTINUING or any(facts.continues_answers for facts in others):
+            return ""
+        return f". `recovery: {policy}` could not help: the model has no other target that goes on with an answer"
 
     async def _open(self) -> None:
         recovery_state = self._recovery_state

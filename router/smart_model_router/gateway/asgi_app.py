@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from ctypes import c_bool
 from typing import Any
@@ -19,7 +20,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from smart_model_router.config import RouterConfig
-from smart_model_router.config.rules import short_keys
+from smart_model_router.config.lint import findings_of
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.gateway.admin_routes import ACTIONS, GatewayMetrics, HealthRoutes, acting, liveness, targets
 from smart_model_router.gateway.dashboard.dashboard_routes import DashboardRoutes
@@ -40,6 +41,7 @@ from smart_model_router.gateway.router_generation import RouterGeneration
 from smart_model_router.http_api import ProblemError, family_of, problem_of, rendered
 from smart_model_router.http_api.api_errors import NOT_ALLOWED
 from smart_model_router.http_api.api_request import ENDPOINTS, canonical
+from smart_model_router.observability.span_export import lint_environment
 from smart_model_router.router import SmartModelRouter
 
 _METHODS = ("GET", "HEAD", "POST", "DELETE", "OPTIONS")
@@ -73,6 +75,13 @@ log = logging.getLogger("smart_model_router.gateway")
 Load = Callable[[], RouterConfig]
 
 
+def log_findings(config: RouterConfig) -> None:
+    """Say in the log what the configuration cannot do, a line for each finding."""
+    for finding in findings_of(config, lint_environment(config, os.environ)):
+        level = logging.WARNING if finding.level == "warning" else logging.INFO
+        log.log(level, "%s: %s", finding.key, finding.text)
+
+
 class Gateway:
     """An ASGI application over a configuration. `load` is asked for it at the start and at every `reload`.
 
@@ -91,6 +100,7 @@ class Gateway:
         self._load = load
         self._make = make
         config = load()
+        self._tells = draining is None  # for workers the process that starts them does
         self._health = health = HealthRoutes(c_bool(False) if draining is None else draining)
         self._looking = DashboardRoutes(self, lambda: health.draining)
         self._generations = WeakSet[RouterGeneration]()
@@ -153,8 +163,8 @@ class Gateway:
         await asyncio.gather(*(generation.close() for generation in self._generations), return_exceptions=True)
 
     def _made(self, config: RouterConfig) -> RouterGeneration:
-        for key, text in short_keys(config):
-            log.warning("%s: %s", key, text)
+        if self._tells:
+            log_findings(config)
         generation = RouterGeneration(config, self._make(config))
         self._generations.add(generation)
         self._looking.move_in(generation)

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from smart_model_router.cli import doctor
 from smart_model_router.cli.app import Models
 from smart_model_router.config import PriceConfig, RouterConfig, TargetConfig
 from smart_model_router.config.known_models import Known, KnownTarget
+from smart_model_router.config.lint import ConfigFinding, findings_of
 from smart_model_router.core.media_tokens import FAMILIES
 from smart_model_router.domain.outcome import Usage
 from smart_model_router.domain.request import NEEDS, Need
@@ -182,17 +182,22 @@ def test_smr_models_shows_what_each_target_can_do_takes_and_costs(
     assert other["usd_per_million_tokens"] is other["price_source"] is None
 
 
+def budget_findings(file: Path) -> list[ConfigFinding]:
+    """The findings about budgets in USD."""
+    return [finding for finding in findings_of(RouterConfig.load(file)) if finding.key.endswith("usd_per_day")]
+
+
 def test_a_budget_that_cannot_be_spent_everywhere_is_a_warning(file: Path) -> None:
     """It names the key, the target and what helps; none where it is allowed, and none without a budget."""
-    [warning] = doctor.unpriced_budgets(RouterConfig.load(file))
-    assert warning.topic == "gateway.keys.team.usd_per_day"
+    [warning] = budget_findings(file)
+    assert warning.key == "gateway.keys.team.usd_per_day"
     assert "own/other:" in warning.text
     assert "own/mine" not in warning.text
     assert "routing.unpriced: allow" in warning.text
     routed = CONFIG.replace("gateway:", "gateway:\n  passthrough: {routes: {/v1/moderations: own}}")
     file.write_text(routed)
-    [warning] = doctor.unpriced_budgets(RouterConfig.load(file))
+    [warning] = budget_findings(file)
     assert "own/other, /v1/moderations:" in warning.text
     for old, new in (("gateway:", "routing: {unpriced: allow}\ngateway:"), (", usd_per_day: 5", "")):
         file.write_text(CONFIG.replace(old, new))
-        assert not list(doctor.unpriced_budgets(RouterConfig.load(file)))
+        assert budget_findings(file) == []

@@ -56,6 +56,26 @@ async def read(stream: RouterStream) -> list[Any]:
     return [data async for data in stream]
 
 
+def cut_before_one_that_is_down(prefill: str) -> World:
+    """A target whose stream is cut, and one that is down and goes on with answers by `prefill`."""
+    providers = {"a": FakeProvider(BROKEN), "b": FakeProvider(DOWN)}
+    kinds = {name: {"kind": "vllm", "failure_domain": name} for name in providers}
+    targets = [{"target": "a/big", "prefill": "none"}, {"target": "b/big", "prefill": prefill}]
+    config = {"routing": {"strategy": "ordered"}, "models": {"smart": {"targets": targets, "last_resort": []}}}
+    return world(["a/big", "b/big"], replies=providers, kinds=kinds, config=config)
+
+
+@pytest.mark.parametrize(("prefill", "said"), [("none", True), ("plain", False)])
+@virtual
+async def test_the_error_of_a_cut_says_that_its_policy_cannot_work(prefill: str, said: bool) -> None:
+    """Where no other target goes on with an answer; where one could and failed, the cause of the cut is all."""
+    fault = cut_before_one_that_is_down(prefill)
+    with pytest.raises(StreamInterrupted) as told:
+        await read(fault.router.stream_chat(BODY, recovery="continue"))
+    assert ("`recovery: continue` could not help: the model has no other target" in str(told.value)) is said
+    fault.assert_idle()
+
+
 # What the caller gets ---------------------------------------------------------------------------------
 
 
