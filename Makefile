@@ -124,7 +124,8 @@ peers: bench-peers bench-fusion-peers  ## both comparisons with other libraries
 chaos: setup  ## every failure of the catalogue, rehearsed against what three keys and no configuration give
 	@OPENAI_API_KEY=rehearsal ANTHROPIC_API_KEY=rehearsal GEMINI_API_KEY=rehearsal $(BIN)/smr chaos
 
-docs: setup  ## runs every snippet of the documents, and checks what they name
+docs: setup  ## the documentation as a site, in build/site, with every link checked; then runs every snippet of the documents
+	$(BIN)/python -m tools.docs_site
 	$(BIN)/pytest tests/meta
 
 browser: setup  ## the dashboard in a real browser; brings chromium (Debian, as root) and playwright itself
