@@ -439,12 +439,12 @@ def test_a_wait_of_the_target_holds_on_its_paths(upstream: PassingUpstream, tmp_
     with troubled(upstream, tmp_path, {"/v1/moderations": ["one/big"]}) as (_, client):
         upstream.set(status(429, retry_after="30"))
         with pytest.raises(openai.RateLimitError):
-            client.with_options(default_headers={"x-router-timeout": "1s"}).chat.completions.create(
+            client.with_options(default_headers={"x-router-timeout": "20s"}).chat.completions.create(
                 model="smart", messages=MESSAGES
             )
         upstream.set(None)
         with pytest.raises(openai.RateLimitError):
-            client.moderations.create(input="hello", extra_headers={"x-router-timeout": "1s"})
+            client.moderations.create(input="hello", extra_headers={"x-router-timeout": "20s"})
         assert upstream.seen == []
 
 

@@ -24,7 +24,8 @@ from smart_model_router_research.deep.comparing import compare_claims
 from smart_model_router_research.deep.fitting import is_said
 from smart_model_router_research.deep.folding import FoldedText, fold, folded_text
 from smart_model_router_research.deep.found_answers import FoundAnswer, ReadDocument
-from smart_model_router_research.deep.matching import stem_of
+from smart_model_router_research.deep.matching import any_in, stem_of, stems_of
+from smart_model_router_research.deep.naming import is_verbal
 from smart_model_router_research.deep.questions import QuestionPattern, Wanted
 from smart_model_router_research.deep.repair import quotation, stands_alone
 from smart_model_router_research.deep.statements import Statement, StatementKind
@@ -71,7 +72,7 @@ class ClaimDrafter:
         folded = self._folded[stored.id]
         quote = _quote(found)
         context = " > ".join(_path(found))
-        for text in self._texts(found, quote, folded, context):
+        for text in self._texts(found, quote, folded, context, question.text):
             support = check_claim(text, quote, folded, context)
             if support.status is SupportStatus.SUPPORTED and support.span is not None:
                 kind = {Wanted.NUMBER: ClaimKind.NUMBER, Wanted.DATE: ClaimKind.DATE}.get(wanted, ClaimKind.FACT)
@@ -98,9 +99,9 @@ class ClaimDrafter:
                 )
         return None
 
-    def _texts(self, found: FoundAnswer, quote: str, folded: FoldedText, context: str) -> Iterator[str]:
+    def _texts(self, found: FoundAnswer, quote: str, folded: FoldedText, context: str, question: str) -> Iterator[str]:
         """Yield the ways to say what was found, at last the source's sentence with what leads to it."""
-        yield from _wordings(found)
+        yield from _wordings(found, question)
         if (sentence := quotation(found.statement.text, quote, folded, context)) is not None:
             yield sentence
 
@@ -170,6 +171,7 @@ def best_of(answers: Iterable[FoundAnswer], pattern: QuestionPattern) -> list[Fo
         len({answer.entity.casefold() for answer in kept.values()}) > 1
         and not pattern.entities
         and _all_differ(kept.values())
+        and not all(_says_all(answer, pattern) for answer in kept.values())
     ):
         return []
     return list(kept.values())
@@ -200,6 +202,12 @@ def _all_differ(answers: Iterable[FoundAnswer]) -> bool:
     return len(set(values)) > 1
 
 
+def _says_all(answer: FoundAnswer, pattern: QuestionPattern) -> bool:
+    """Return whether a sentence itself has all words of a question: where two such differ, both are shown."""
+    said = answer.statement.own
+    return answer.statement.kind is StatementKind.SENTENCE and all(any_in(term.others, said) for term in pattern.terms)
+
+
 def _prefilter(pattern: QuestionPattern) -> re.Pattern[str] | None:
     """Return what a statement has to contain to be looked at; None when anything may do."""
     stems = {stem for term in pattern.terms if term.weight >= 0.6 for stem in term.others}
@@ -216,19 +224,27 @@ def _path(found: FoundAnswer) -> list[str]:
     return [part.replace(" > ", " ") for part in path]
 
 
-def _wordings(found: FoundAnswer) -> Iterator[str]:
+def _wordings(found: FoundAnswer, question: str) -> Iterator[str]:
     """Yield the ways to say what was found, the shortest that can be understood by itself first."""
     statement = found.statement
     path = _path(found)
     title = path[0] if path else ""
     if statement.kind is StatementKind.LABELLED and title and not found.is_entity:
+        if found.item == statement.value and not stems_of(title) & stems_of(question):
+            yield f"{statement.label}: {statement.value}"
         for item in dict.fromkeys((found.item, statement.value)):
             if item:
                 yield f"{statement.label} of {title}: {item}"
                 if len(path) > 1:
                     yield f"{path[-1]}, {statement.label} of {title}: {item}"
     if statement.kind is StatementKind.ROW and found.attribute and statement.cells and found.item:
-        yield f"The {found.attribute} of {statement.cells[0][1]} is {found.item}"
+        column, name = statement.cells[0]
+        name = f"{column} {name}" if column and name.isdecimal() else name
+        yield (
+            f"{name}: {found.attribute} {found.item}"
+            if is_verbal(found.attribute)
+            else (f"The {found.attribute} of {name} is {found.item}")
+        )
     with_path = f"{' > '.join(path)}: {statement.text}" if path else statement.text
     if found.names_term and statement.term and statement.kind is not StatementKind.ROW:
         yield with_path

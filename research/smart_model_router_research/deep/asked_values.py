@@ -9,7 +9,15 @@ from enum import StrEnum
 
 from smart_model_router_research.deep.matching import WORD, alternatives, stem_of
 from smart_model_router_research.deep.questions import STOP
-from smart_model_router_research.deep.values import DATE, NUMBER_WORDS, SIZE_UNITS, TIME_UNITS, FoundValue
+from smart_model_router_research.deep.values import (
+    AREA_UNITS,
+    DATE,
+    NUMBER_WORDS,
+    SIZE_UNITS,
+    TIME_UNITS,
+    FoundValue,
+    unit_behind,
+)
 
 
 class AskedKind(StrEnum):
@@ -71,7 +79,7 @@ _AMOUNTS = {
 _TEXT_LENGTH = re.compile(
     r"how long\b.*\b(?:names?|passwords?|strings?|keys?|lines?|messages?|ids?|paths?|texts?)\b", re.IGNORECASE
 )
-_TEXT_UNITS = "characters letters bytes digits bits octets lines words"
+_TEXT_UNITS = "characters letters bytes digits octets lines words"
 _PLAIN_LENGTH = re.compile(
     r"\b(?:name|password|string|key|line|queue|message|word|list|path|text|sentence)s?\b", re.IGNORECASE
 )
@@ -217,7 +225,8 @@ _FINDERS: Mapping[AskedKind, re.Pattern[str]] = {
         re.IGNORECASE,
     ),
     AskedKind.SIZE: re.compile(
-        rf"{_QUANTITY}(?:{'|'.join(sorted(map(re.escape, SIZE_UNITS), key=len, reverse=True))})\b", re.IGNORECASE
+        rf"{_QUANTITY}(?:{'|'.join(sorted(map(re.escape, SIZE_UNITS | AREA_UNITS), key=len, reverse=True))})(?!\w)",
+        re.IGNORECASE,
     ),
     AskedKind.MONEY: re.compile(r"[$€£]\s?\d[\d.,]*|\d[\d.,]*\s?(?:USD|EUR|GBP|dollars?|euros?|pounds?|cents?)\b"),
     AskedKind.FREQUENCY: re.compile(
@@ -244,6 +253,7 @@ _FINDERS: Mapping[AskedKind, re.Pattern[str]] = {
 }
 _CODES = re.compile(_CODE)
 _PROPERS = re.compile(_PROPER)
+_SCALES = frozenset("million billion trillion thousand hundred dozen".split())
 _NOUN_WITHIN = 4
 """Words behind a number that may name what is counted."""
 
@@ -298,6 +308,8 @@ def _counts(noun: str, number: re.Match[str], text: str) -> bool:
     is_one = number[0].lower() == "one"
     if is_one and not re.search(r"\b(?:only|exactly|just|has|have|is|of) $", text[: number.start()]):
         return False
-    width = 1 if is_one else _NOUN_WITHIN
+    width = 1 if is_one or noun == _TEXT_UNITS else _NOUN_WITHIN
     others = frozenset().union(*(alternatives(stem_of(word)) for word in noun.split() if word not in STOP))
+    if (unit := unit_behind(text, number.end())) and unit not in _SCALES and stem_of(unit.lower()) not in others:
+        return False  # 85 euros for each plot are no plots
     return any(word in others for word in words[: width + 2 * of])

@@ -41,7 +41,8 @@ LIGHT = frozenset(
 )
 """Words of questions that say nothing by themselves, or are judged by rules of their own."""
 _MEASURES: Mapping[str, str] = {
-    "long": "long length last lasts lasted take takes took duration time timeout interval period delay age",
+    "long": "long length last lasts lasted take takes took duration time timeout interval period delay age characters "
+    "letters digits",
     "deep": "deep depth",
     "high": "high height tall elevation altitude rises",
     "tall": "high height tall",
@@ -55,7 +56,8 @@ _MEASURES: Mapping[str, str] = {
 }
 """The words by one of which a statement says the property that "how deep" and the like ask for."""
 _AMOUNT = re.compile(
-    r"\bhow (\w+) (?:is|are|was|were|will|(?:does|do|did) .* take)\b(?!.*\b(?:\w+ed|kept|held|valid|open)$)",
+    r"\bhow (\w+) (?:is|are|was|were|will|(?:does|do|did) .* take|(?:must|may|can|should|shall) .* be)\b"
+    r"(?!.*\b(?:\w+ed|kept|held|valid|open)$)",
     re.IGNORECASE,
 )
 _SUPERLATIVE = re.compile(r"\b(?!(?:latest|request|guest|interest|forest|nearest)\b)\w{3,}est\b")

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from smart_model_router_research.deep.claims import ClaimKind, ClaimStatus, QuotedEvidence, ResearchClaim, SourceTier
 from smart_model_router_research.deep.comparing import matter_of, value_of
 from smart_model_router_research.deep.folding import fold
+from smart_model_router_research.deep.naming import is_verbal
 from smart_model_router_research.deep.quantities import Quantity
 from smart_model_router_research.deep.readings import SYMMETRIC
 from smart_model_router_research.deep.words import read_items
@@ -188,6 +189,8 @@ def _join(premises: Sequence[ResearchClaim], _scope: str) -> _Result:
     if not (first.attribute and second.attribute and second.value):
         raise InferenceError("a premise of a join has no attribute or no value")
     text = f"The {second.attribute} of {second.entity} is {_stated(second)}"
+    if is_verbal(second.attribute):
+        text = f"{second.entity}: {second.attribute} {_stated(second)}"
     if second.text.endswith("."):  # a sentence says it as it is said
         text = second.text.rstrip(".")
     if fold(second.entity).casefold() != fold(first.entity).casefold():

@@ -157,7 +157,7 @@ def answer_by_row(
     if pattern.wanted is Wanted.DEFINITION:
         named = [_is_defined(cells[0][1], pattern), *(False for _ in cells[1:])]
     else:
-        named = [_is_cell_named(cell, pattern) for _, cell in cells]
+        named = [_is_cell_named(cell, pattern) or _is_numbered(head, cell, pattern) for head, cell in cells]
     if not any(named):
         return _row_of_noun(statement, pattern, document, match)
     chosen = _column(cells, named, pattern)
@@ -236,6 +236,15 @@ def _unit_is(cell: str, pattern: QuestionPattern) -> bool:
     """Return whether a cell has a number of what "how many" counts."""
     noun = pattern.asked_noun.rstrip("s")
     return any(number.unit.rstrip("s") == noun for number in numbers_in(cell))
+
+
+def _is_numbered(head: str, cell: str, pattern: QuestionPattern) -> bool:
+    """Return whether the question names a row by a number below its column: "bed 2"."""
+    return (
+        cell.isdecimal()
+        and bool(head)
+        and re.search(rf"\b{re.escape(head)} {cell}\b", pattern.text, re.IGNORECASE) is not None
+    )
 
 
 def _is_cell_named(cell: str, pattern: QuestionPattern) -> bool:

@@ -14,6 +14,10 @@ _CALLED = re.compile(r"[^()\[\],]*?(?P<name>[\w.]*[^\W\d][\w.]*)\(")
 _NUMBERED = re.compile(
     r"^(?:(?:Chapter|Appendix|Section|Part) [\dA-Z]+[.:]?|\d+(?:\.\d+)+\.?|\d+\.|[A-Z](?:\.\d+)+\.?)\s+(?=\S)"
 )
+_VERBAL = re.compile(
+    r"(?:\b(?:in|on|at|by|to|from|with|for|since|until|as)|\b\w{3,}(?<!e)ed|\b(?:born|built|made|held|led))$",
+    re.IGNORECASE,
+)
 _ROLE = re.compile(r":[\w:]+:`([^`<]*?)(?:\s*<[^>]*>)?`")
 _TITLE_WORDS = re.compile(r"[^\W_]+")
 _LEADING = frozenset("the a an in of and or for with when if on at by from to as see only both between like".split())
@@ -92,3 +96,8 @@ def is_head(name: str, heading: str, inside: tuple[str, ...] = ()) -> bool:
         return True
     names = re.split(r",\s+|\s+/\s+|\s+or\s+", "" if "(" in heading else bare(heading))
     return len(names) > 1 and any(head_of(each).casefold() == wanted for each in names)
+
+
+def is_verbal(attribute: str) -> bool:
+    """Return whether the head of a column goes on from its row's name, and names no property: "born in", "joined"."""
+    return _VERBAL.search(attribute.strip()) is not None

@@ -134,7 +134,8 @@ class OfflineSession(SearchSession):
             if len(seconds) != 1:
                 return []
             relation = asked_relation(f"What is {nested.inner}") or AskedRelation(nested.inner.removeprefix("the "))
-            first = replace(inner[0], entity=relation.holder or inner[0].value, attribute=relation.property)
+            holder = f"the {relation.holder}" if f" the {relation.holder}" in nested.inner else relation.holder
+            first = replace(inner[0], entity=holder or inner[0].value, attribute=relation.property)
             said = seconds[0].attribute or " ".join(telling_words(nested.outer.replace(GAP, "")))
             second = replace(seconds[0], entity=inner[0].value, attribute=said, other="")
             known = {first.id: first, second.id: second}

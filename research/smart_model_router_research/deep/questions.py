@@ -207,9 +207,18 @@ _CLAUSE = re.compile(
 _BY = re.compile(r"\b(?:by|in terms of|in|measured by) (?:its |the |their )?(?P<by>[a-z][a-z -]{2,40})$")
 
 
+_HIGH_SUM = re.compile(
+    r"^how (?:high|large|big)(?= (?:is|are|was|were) .*\b(?:fees?|prices?|costs?|rents?|deposits?|fines?|charges?"
+    r"|salary|wages?)\b)",
+    re.IGNORECASE,
+)
+"""The height of a sum of money, which is no length."""
+
+
 def read_question(text: str) -> QuestionPattern:
     """Return what a question asks for. A statement is read as a question for what it names."""
     text = " ".join(text.split()).strip().rstrip("?!. ")
+    text = _HIGH_SUM.sub("How much", text)
     if text.isupper() and " " in text:  # capitals of the keyboard name nothing
         text = text.lower()
     wanted, start, head = _wanted(text)

@@ -96,12 +96,13 @@ def readings_of(
     own = parts_of(read_items(text))
     if own and own[0].first in _NOTES and len(own[0].items) == 1 and ":" in text:
         own = own[1:]
-    if any(str(part.items[0].written).lower() in _REPORTING for part in own[1:]):
-        return
+    reports = any(str(part.items[0].written).lower() in _REPORTING for part in own[1:])
+    if reports:  # "X, says Y" is Y's word, and is said with that or not at all
+        own = parts_of(read_items(text), whole=True)
     yield [*above, *led, *behind(own)]
     if not any(is_turning(heading) for heading in context):
         yield [*led, *behind(own)]
-    if is_turned:
+    if is_turned or reports:
         return
     if (mirrored := _MUTUAL.fullmatch(text)) is not None and not any(item.turns for item in own[0].items):
         yield parts_of(read_items(f"{mirrored[3]} {mirrored[2]} {mirrored[1]}{mirrored[4]}"), whole=True)
@@ -211,6 +212,7 @@ def row_readings(sentence: Sentence, header: list[str] | None) -> Iterator[str]:
                     if value[0].isupper():
                         yield f"The {heading} of {name} is the {value}"
                 yield f"{cells[0]} {heading} is {value}"
+                yield f"{cells[0]}: {heading} {value}"
 
 
 def _with_unit(column: str, cell: str) -> Iterator[tuple[str, str]]:

@@ -12,7 +12,13 @@ from smart_model_router_research.deep.matching import WORD, any_in, placed_stems
 from smart_model_router_research.deep.naming import bare, head_of, is_head
 from smart_model_router_research.deep.questions import QuestionPattern, Wanted
 from smart_model_router_research.deep.statements import Statement, StatementKind
-from smart_model_router_research.deep.typed_values import default_in, fits_question, nearest_value
+from smart_model_router_research.deep.typed_values import (
+    TEXT_UNIT,
+    default_in,
+    fits_question,
+    nearest_value,
+    needs_unit,
+)
 from smart_model_router_research.deep.values import FoundValue, dates_in, numbers_in, persons_in
 from smart_model_router_research.deep.vouching import Vouching, asked_stems, entity_of
 
@@ -124,9 +130,11 @@ def _is_identifier(word: str) -> bool:
 
 def _numbers(text: str, pattern: QuestionPattern) -> Iterator[FoundValue]:
     counts = pattern.text.lower().startswith("how many")
-    for number in numbers_in(text, words=counts):
+    for number in numbers_in(text, words=counts or needs_unit(pattern)):
         if not fits_question(number, pattern) or re.fullmatch(r"(?:1[5-9]|20)\d\d", number.text):
             continue
+        if needs_unit(pattern) and not number.unit and not TEXT_UNIT.match(text, number.end):
+            continue  # a number of a chapter or of a page measures nothing
         width = 1 if number.text.lower() == "one" else 4
         behind = stems_of(" ".join(re.split(r"[.;:]", text[number.end :])[0].split()[:width]))
         noun = [term for term in pattern.terms if term.stem in stems_of(pattern.asked_noun)]

@@ -28,6 +28,10 @@ def typed_value(value: str, pattern: QuestionPattern, label: str) -> FoundValue 
         counts = pattern.text.lower().startswith("how many")
         found = [number for number in numbers_in(text, words=counts) if fits_question(number, pattern)]
         found.sort(key=lambda number: not dimension_of(number.unit) if not counts else 0)
+        if needs_unit(pattern):
+            found = [
+                number for number in found if number.unit or number.text == text or TEXT_UNIT.match(text, number.end)
+            ]
         if not found or (label and not _has_noun(text, found[0], label, pattern)):
             return None
         return found[0]
@@ -67,6 +71,16 @@ def fits_question(number: FoundValue, pattern: QuestionPattern) -> bool:
         is_noun = bool(pattern.asked_noun) and number.unit.rstrip("s") == pattern.asked_noun.rstrip("s")
         return is_noun or (dimension in ("", "other") and not number.text.endswith("%"))
     return True
+
+
+TEXT_UNIT = re.compile(r"[- ](?:characters?|letters?|digits?|bytes?|bits?|octets?|lines?|words?|pages?)\b")
+"""A unit of texts, behind a number."""
+_MEASURED = re.compile(r"how (?:long|far|high|tall|deep|wide|broad|heavy|old|hot|cold|fast|often)\b", re.IGNORECASE)
+
+
+def needs_unit(pattern: QuestionPattern) -> bool:
+    """Return whether a number in a sentence answers only with a unit: "how deep", "how long"."""
+    return _MEASURED.match(pattern.text) is not None
 
 
 def _has_noun(text: str, number: FoundValue, label: str, pattern: QuestionPattern) -> bool:

@@ -35,6 +35,7 @@ _UNITS = {
 }
 TIME_UNITS = frozenset(_UNITS["time"].split())
 SIZE_UNITS = frozenset(_UNITS["size"].split())
+AREA_UNITS = frozenset(unit.replace("_", " ") for unit in _UNITS["area"].split())
 _UNIT_WORDS = sorted(
     (unit.replace("_", " ") for units in _UNITS.values() for unit in units.split()), key=len, reverse=True
 )
@@ -101,6 +102,15 @@ def numbers_in(text: str, *, words: bool = False) -> Iterator[FoundValue]:
     if words:
         for match in _WORD_NUMBER.finditer(text):
             yield FoundValue(match[0], *match.span())
+
+
+_UNIT_BEHIND = re.compile(rf"[ \u00a0-]?((?:{'|'.join(map(re.escape, _UNIT_WORDS))})(?![\w/]))")
+
+
+def unit_behind(text: str, end: int) -> str:
+    """Return the unit that a number that ends there has; "" where a word or nothing follows."""
+    match = _UNIT_BEHIND.match(text, end)
+    return match[1] if match is not None else ""
 
 
 def dimension_of(unit: str) -> str:

@@ -24,10 +24,10 @@ from smart_model_router.coordination.slot_leases import LOOK_SECONDS, SlotLeases
 from smart_model_router.coordination.store_health import (
     POLL_SECONDS,
     RETRY_SECONDS,
-    SLOW_SECONDS,
     TELL_SECONDS,
     TOO_SLOW,
     StoreReachability,
+    in_time,
 )
 from smart_model_router.coordination.token_leases import TokenLeases
 from smart_model_router.core.gate import Gate
@@ -218,7 +218,7 @@ class Coordinator:
         if self._reach.reason:
             return None
         try:
-            async with asyncio.timeout(SLOW_SECONDS):
+            async with in_time():
                 return await self._shared.makers(things)
         except (SharedStateError, TimeoutError):
             return None

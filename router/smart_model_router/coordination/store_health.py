@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager
 
 from smart_model_router.domain.ports import Clock
 
@@ -18,6 +18,17 @@ RETRY_SECONDS = 1.0
 TOO_SLOW = "it takes too long to answer"
 _TICK = 0.05
 """The interval of checks meanwhile: a process that gets no processor time must not blame the store."""
+
+
+@asynccontextmanager
+async def in_time() -> AsyncGenerator[None]:
+    """Raise TimeoutError once SLOW_SECONDS have passed in this block in which this loop ran."""
+    async with asyncio.timeout(None) as scope:
+        waiting = _Patience(lambda: scope.reschedule(asyncio.get_running_loop().time()))
+        try:
+            yield
+        finally:
+            waiting.cancel()
 
 
 class StoreReachability:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from smart_model_router.coordination.store_health import RETRY_SECONDS, SLOW_SECONDS, TOO_SLOW, StoreReachability
+from smart_model_router.coordination.store_health import RETRY_SECONDS, TOO_SLOW, StoreReachability, in_time
 from smart_model_router.domain.body_encoding import LARGE_BYTES, encode, encode_large
 from smart_model_router.domain.errors import InvalidRequest, NotFound, RouterUnavailable
 from smart_model_router.domain.events import StoreChanged
@@ -211,7 +211,7 @@ class KeptResponses:
     async def _ask(self, question: Awaitable[T]) -> T:
         """Ask the store, and remember whether it answers in time."""
         try:
-            async with asyncio.timeout(SLOW_SECONDS):
+            async with in_time():
                 found = await question
         except TimeoutError:
             self._reach.lose(TOO_SLOW)

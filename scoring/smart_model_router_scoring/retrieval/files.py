@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from smart_model_router_scoring.retrieval.decoding import Tell, decoded
 from smart_model_router_scoring.retrieval.pdf import read_pdf
+from smart_model_router_scoring.retrieval.pdf_pages import outlined_pages
 from smart_model_router_scoring.retrieval.reading import READERS, Page, page_of, page_of_pdf
 
 PDF = ".pdf"
@@ -30,7 +31,7 @@ def page_of_file(suffix: str, raw: bytes, tell: Tell, stopped: Callable[[], bool
 
 def _of_pdf(raw: bytes, tell: Tell, stopped: Callable[[], bool]) -> Page:
     found = read_pdf(raw, stopped=stopped)
-    page = page_of_pdf(found.title, found.pages)
+    page = page_of_pdf(found.title, outlined_pages(found.pages))
     if found.ended and page.chunks:
         tell("partly_read", f"{len(found.pages)} pages: {found.ended}")
     elif found.ended:

@@ -96,6 +96,7 @@ def test_most_true_claims_are_accepted_before_any_repair() -> None:
         ("max_size sets the limit.", "This option sets the limit", "Server > max_size"),
         ("The option max_size sets the limit.", "This option sets the limit", "Server > max_size"),
         ("The port of https is 443.", "| https | 443", "Server"),
+        ("https: port 443.", "| https | 443", "Server"),
         ("Capital of South Sudan: Juba", "Capital: Juba", "South Sudan"),
         ("The capital of South Sudan is Juba.", "Capital: Juba", "South Sudan"),
         ("Languages of South Sudan: English (official)", "English (official)", "South Sudan"),
@@ -121,6 +122,7 @@ def test_licensed_edits_are_accepted(claim: str, quote: str, context: str) -> No
         ("The default of min_size is 5.", "The default is 5", "Server > max_size"),
         ("The default of max_size is 5.", "The default is 5", "Server > max_size or min_size"),
         ("The port of http is 443.", "| https | 443", "Server"),
+        ("http: port 443.", "| https | 443", "Server"),
         ("The use of 443 is secure web.", "| https | 443", "Server"),
         ("The capital of Sudan is Juba.", "Capital: Juba", "South Sudan"),
         ("Capital of Cities: Juba", "Capital: Juba", "Cities > South Sudan"),
@@ -136,6 +138,23 @@ def test_what_turns_a_statement_is_never_left_out(claim: str, quote: str, contex
 
     assert support.status is not SupportStatus.SUPPORTED
     assert support.reasons
+
+
+@pytest.mark.parametrize(
+    ("claim", "context", "is_supported"),
+    [
+        ("The yearly fee, due in May, is 95 euros, says the board.", "Minutes", True),
+        ("The yearly fee, due in May, is 95 euros.", "Minutes", False),
+        ("The yearly fee is 95 euros, says the board.", "Minutes", False),
+        ("The yearly fee, due in May, is 95 euros, says the board.", "Common myths", False),
+        ("Common myths: The yearly fee, due in May, is 95 euros, says the board.", "Common myths", True),
+    ],
+)
+def test_reported_speech_is_said_as_a_whole(claim: str, context: str, *, is_supported: bool) -> None:
+    """It is the word of the board: with that it may be repeated, without it or in parts not."""
+    source = "The yearly fee, due in May, is 95 euros, says the board."
+
+    assert (check_claim(claim, source, source, context).status is SupportStatus.SUPPORTED) is is_supported
 
 
 @pytest.mark.parametrize(
