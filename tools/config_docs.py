@@ -30,7 +30,7 @@ def sections(section: Any = RouterConfig, path: str = "") -> Iterator[tuple[str,
         while member.inner is not None:
             step += f".{_HELD_BY_NAME}" if member.base is dict else "[]"
             member = member.inner
-        if member.is_section and key != "last_resort":  # the same targets as a tier's
+        if member.is_section and (key != "last_resort" or not path):  # a model's has the same targets as a tier
             yield from sections(member.base, f"{path}.{step}" if path else step)
 
 

@@ -18,9 +18,11 @@ import httpx
 import pytest
 import pytest_asyncio
 
+from smart_model_router import SmartModelRouter, SmartRouterError
 from smart_model_router.domain.outcome import EventKind, Failure, FailureClass, Outcome, StreamEvent, Success
 from smart_model_router.domain.ports import ProviderCall, ProviderStream
 from smart_model_router.domain.request import Dialect
+from smart_model_router.wires.untooled import TOOLS_LEFT_OUT
 from smart_model_router_providers.local import install
 from smart_model_router_providers.local.provider import LocalProvider
 
@@ -234,6 +236,37 @@ async def test_a_long_prompt_under_the_cap_is_served_in_little_memory(provider: 
     assert answer.usage is not None
     assert answer.usage.prompt_tokens > 1400
     assert peak_kb < 450_000
+
+
+@pytest.mark.asyncio
+async def test_an_agent_is_answered_without_its_tools_when_all_is_down() -> None:
+    """`last_resort.tools: answer_without`, by the real model: words, no call, and the loss named; before it refused."""
+    nothing = "http://127.0.0.1:9/v1"  # the port that discards: no server is there
+    tree: dict[str, Any] = {
+        "version": 1,
+        "providers": {"a": {"kind": "openai", "api_key": "k", "base_url": nothing}, "l": {"kind": "local"}},
+        "models": {"smart": {"targets": ["a/gpt-5"], "last_resort": ["l/smollm2"]}},
+        "routing": {"last_resort_after": 0},
+        "local": {"start_timeout": 100, "default_max_tokens": 12},
+    }
+    called = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
+    body = {
+        "model": "smart",
+        "messages": [
+            {"role": "user", "content": QUESTION},
+            {"role": "assistant", "content": None, "tool_calls": [called]},
+            {"role": "tool", "tool_call_id": "c1", "content": "sunny"},
+        ],
+        "tools": [{"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}],
+    }
+    async with SmartModelRouter.from_config(tree) as router:
+        with pytest.raises(SmartRouterError):
+            await router.chat(body, timeout=5)
+    async with SmartModelRouter.from_config({**tree, "last_resort": {"tools": "answer_without"}}) as router:
+        reply = await router.chat(body, timeout=120)
+    message = reply.body["choices"][0]["message"]
+    assert (bool(message["content"]), message.get("tool_calls")) == (True, None)
+    assert (reply.report.target, reply.report.degraded, reply.report.losses) == ("l/smollm2", True, [TOOLS_LEFT_OUT])
 
 
 @pytest.mark.asyncio

@@ -33,7 +33,7 @@ def collector() -> Generator[tuple[str, list[tuple[str, bytes]]]]:
             self.send_header("content-length", "0")
             self.end_headers()
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002, ARG002 - its name
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name
             """Say nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Take) as server:

@@ -9,6 +9,7 @@ from smart_model_router.config.secret import Secret
 from smart_model_router.config.sections import GatewayConfig, GatewayKeyConfig, SearchConfig
 from smart_model_router.config.tree import (
     DefaultsConfig,
+    LastResortConfig,
     LocalConfig,
     ModelConfig,
     PriceConfig,
@@ -29,6 +30,7 @@ __all__ = [
     "EvaluationConfig",
     "GatewayConfig",
     "GatewayKeyConfig",
+    "LastResortConfig",
     "LocalConfig",
     "ModelConfig",
     "PriceConfig",

@@ -271,6 +271,20 @@ def _listed(names: Iterable[str]) -> str:
     return ", ".join(shown[:_SHOWN]) + more
 
 
+def _untooled_resorts(config: RouterConfig, _: LintEnvironment) -> Iterator[ConfigFinding]:
+    """Last resorts that take no tools, behind targets that do: they never serve an agent."""
+    found: dict[str, list[str]] = {}
+    for name, model in _talking(config):
+        takes = [_known(config, mention).ability("tools").value is not False for mention in _all_of(model)]
+        resorts = model.last_resort or ()
+        if resorts and any(takes) and not any(takes[-len(resorts) :]):
+            found.setdefault(_listed(mention.target for mention in resorts), []).append(name)
+    for resorts, names in found.items() if config.last_resort.tools is None else ():
+        cannot = f"the last resort {resorts} of {_listed(names)} takes no tools: it never answers an agent's request"
+        remedy = "`last_resort: {tools: answer_without}` lets it answer without them, `tools: refuse` is as now"
+        yield ConfigFinding("note", "last_resort.tools", cannot, remedy)
+
+
 Rule = Callable[[RouterConfig, LintEnvironment], Iterator[ConfigFinding]]
 _RULES: tuple[Rule, ...] = (
     _literal_keys,
@@ -281,4 +295,5 @@ _RULES: tuple[Rule, ...] = (
     _lost_spans,
     _unknown_windows,
     _searches,
+    _untooled_resorts,
 )

@@ -277,12 +277,18 @@ class TargetParts:
         return ModelRoute(
             configured,
             tuple(Tier(tier.name, self._facts(tier.targets, strategy)) for tier in model.tiers),
-            self._facts(model.last_resort or (), "ordered"),
+            tuple(self._as_last_resort(facts) for facts in self._facts(model.last_resort or (), "ordered")),
             strategy,
             parse_recovery(self._config.routing.recovery if model.recovery is None else model.recovery),
             name,
             strategy_named(strategy, f"models.{configured}.strategy"),
         )
+
+    def _as_last_resort(self, facts: TargetFacts) -> TargetFacts:
+        """The facts of a target behind all others: it may answer requests with tools without them."""
+        if self._config.last_resort.tools != "answer_without" or "tools" not in facts.lacks:
+            return facts
+        return replace(facts, lacks=facts.lacks - {"tools"}, leaves_tools=True)
 
     def _facts(self, mentions: Iterable[TargetConfig], strategy: str) -> tuple[TargetFacts, ...]:
         pairs = [(mention, target) for mention in mentions for target in self._config.targets_of(mention)]

@@ -228,6 +228,17 @@ class LocalConfig(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
+class LastResortConfig(Options):
+    """The rules for last resorts of all models. `tools` is what becomes of a request with tools there.
+
+    A last resort that takes none, as the embedded model, is passed over (`refuse`), or answers in words without them
+    (`answer_without`), and the report's losses say so. None refuses, too, and is pointed out by `smr doctor`.
+    """
+
+    tools: Literal["refuse", "answer_without"] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class StoreConfig(Options):
     """The file that statistics outlive the process in; None keeps them in memory alone. Processes may share one.
 
@@ -263,6 +274,7 @@ class RouterConfig:
     routing: RoutingConfig = field(default_factory=RoutingConfig)
     resilience: ResilienceConfig = field(default_factory=ResilienceConfig)
     local: LocalConfig = field(default_factory=LocalConfig)
+    last_resort: LastResortConfig = field(default_factory=LastResortConfig)
     gateway: GatewayConfig = field(default_factory=GatewayConfig)
     store: StoreConfig = field(default_factory=StoreConfig)
     search: SearchConfig = field(default_factory=SearchConfig)

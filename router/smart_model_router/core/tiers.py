@@ -42,8 +42,9 @@ class TargetFacts:
     `prefill` is how it goes on with an answer that another target began; `media` names its family of token rules
     (core/media_tokens.py); `operations` are those of Responses that it has beside answering. `listed_context` looks up
     the context window in a public list, for when `context_tokens` is None: it decides where a prompt that was too long
-    goes next, and refuses nothing by itself. `cost_usd` gives the cost of a call in USD; None where no price is
-    known. `defaults` are parameters for requests that come without them.
+    goes next, and refuses nothing by itself. `leaves_tools`: a request with tools is answered there without them.
+    `cost_usd` gives the cost of a call in USD; None where no price is known. `defaults` are parameters for requests
+    that come without them.
     """
 
     target: Target
@@ -63,6 +64,7 @@ class TargetFacts:
     prefill: Prefill = "asked"
     media: str = ""
     operations: frozenset[Operation] = frozenset()
+    leaves_tools: bool = False
     defaults: Mapping[str, Any] = field(default_factory=dict)
     listed_context: Callable[[], int | None] = field(default=_unknown, repr=False, compare=False)
     cost_usd: Callable[[Usage], float | None] | None = field(default=None, repr=False, compare=False)
@@ -342,7 +344,8 @@ def _unmet(facts: TargetFacts, wanted: _Wanted) -> str | None:
         return "embedding_space"
     if wanted.makers is not None and facts.id not in wanted.makers:
         return "pinned"
-    if facts.id in wanted.too_long:
+    # Without its tools the prompt is shorter, and the target itself counts what is left.
+    if facts.id in wanted.too_long and not (facts.leaves_tools and "tools" in needs):
         return "context"
     if request.max_cost is not None or request.priced:
         cost = wanted.estimate_usd(facts, request)

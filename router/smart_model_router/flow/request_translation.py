@@ -23,6 +23,7 @@ from smart_model_router.wires.outgoing import (
     without_seals,
 )
 from smart_model_router.wires.translate import Terms, Translation, Untranslatable, spoken, translate
+from smart_model_router.wires.untooled import TOOLS_LEFT_OUT, without_tools
 from smart_model_router.wires.values import decode_any, is_object
 
 PREFILL = "prefill"
@@ -73,9 +74,13 @@ class RequestTranslations:
     """Those of `_made` by target: a target is asked for again at each step of its call."""
     _own: dict[str, TranslatedRequest] = field(default_factory=dict, init=False)
     """The requests for targets with defaults, by target."""
+    _untooled: RequestTranslations | None = field(default=None, init=False)
+    """The same request without its tools, for targets that answer so."""
 
     def refusal(self, facts: TargetFacts) -> Untranslatable | None:
         """The reason why the request would mean something else in the target's dialect; None when it can be sent."""
+        if self._leaves_tools(facts):
+            return self._without_tools().refusal(facts)
         if self.has_begun and facts.prefill == "none":
             return Untranslatable(PREFILL, f"{facts.id} does not go on with an answer that has begun")
         if self.request.dialect in facts.dialects:
@@ -83,8 +88,21 @@ class RequestTranslations:
         found = self._translated(facts)
         return found if isinstance(found, Untranslatable) else None
 
+    def _leaves_tools(self, facts: TargetFacts) -> bool:
+        return facts.leaves_tools and "tools" in self.request.needs
+
+    def _without_tools(self) -> RequestTranslations:
+        if self._untooled is None:
+            body = without_tools(self.request.dialect, _plain(self.request))
+            self._untooled = RequestTranslations(
+                _again(self.request, self.request.dialect, body), self.wall, self.has_begun, self.answers
+            )
+        return self._untooled
+
     def prefill_refused(self, facts: TargetFacts) -> bool:
         """A target refused the request: return whether that was a prefill, which is asked for in words from now on."""
+        if self._leaves_tools(facts):
+            return self._without_tools().prefill_refused(facts)
         if not self.has_begun or self.sent(facts).asked:
             return False
         self._refused_prefill.add(facts.id)
@@ -99,6 +117,9 @@ class RequestTranslations:
 
     def sent(self, facts: TargetFacts) -> TranslatedRequest:
         """The request as sent to a target; only for targets without a `refusal`."""
+        if self._leaves_tools(facts):
+            sent = self._without_tools().sent(facts)
+            return replace(sent, losses=(TOOLS_LEFT_OUT, *sent.losses))
         if facts.defaults:
             return self._with_defaults(facts)
         return self._sent(facts)

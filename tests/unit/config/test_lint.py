@@ -148,6 +148,13 @@ CASES: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "are refused: no target has them, for smart",
         "`providers.g.hosted_tools: drop`",
     ),
+    "a last resort for no agent": (
+        model(["o/gpt-5", "a/claude-opus-4-5"], last_resort=["l/smollm2"])
+        | {"providers": {**PROVIDERS, "l": {"kind": "local"}}},
+        "last_resort.tools",
+        "the last resort l/smollm2 of smart takes no tools",
+        "tools: answer_without",
+    ),
     "a search without a fallback": (
         model(["o/gpt-5", "g/openai/gpt-oss-120b"]),
         "models",
@@ -191,6 +198,12 @@ SILENT: dict[str, dict[str, Any]] = {
     | {"providers": {"x": {**OPENAI, "region": "eu"}, "y": {**OPENAI, "region": "us"}}},
     "a search that is dropped": model(["o/gpt-5", "g/openai/gpt-oss-120b"])
     | {"providers": {**PROVIDERS, "g": {**GROQ, "hosted_tools": "drop"}}},
+    **{
+        f"a last resort for agents, {tools}": model(["o/gpt-5", "a/claude-opus-4-5"], last_resort=["l/smollm2"])
+        | {"providers": {**PROVIDERS, "l": {"kind": "local"}}, "last_resort": {"tools": tools}}
+        for tools in ("answer_without", "refuse")
+    },
+    "a last resort with tools": model(["o/gpt-5"], ["a/claude-opus-4-5"], last_resort=["g/openai/gpt-oss-120b"]),
     "a model of vectors": model(["g/text-embedding-3-small", "o/text-embedding-3-small"]),
     "spans that are exported": {"telemetry": {"traces": {"enabled": True}}},
 }
@@ -222,7 +235,7 @@ TOLD = {
     "docs/how-to/gateway.md": set[str](),
     "README.md": set[str](),
     "docs/how-to/drop-in.md": {"fail together", "no context window is known", "are refused"},
-    "docs/how-to/local-model.md": set[str](),
+    "docs/how-to/local-model.md": {"takes no tools"},
     "docs/how-to/model-names.md": {"have no fallback", "are refused"},
     "docs/how-to/passthrough.md": {"are refused"},
     "docs/how-to/recovery.md": {"no context window is known", "are refused"},

@@ -49,7 +49,7 @@ def keys(schema: dict[str, Any]) -> dict[str, list[str]]:
             used = {key: inner for key, inner in part["properties"].items() if "deprecated" not in inner}
             found[path or "configuration"] = list(used)
             for key, inner in used.items():
-                if key != "last_resort":  # the same targets as a tier's
+                if key != "last_resort" or not path:  # a model's has the same targets as a tier
                     walk(inner, f"{path}.{key}" if path else key)
         if isinstance(part.get("additionalProperties"), dict):
             walk(part["additionalProperties"], f"{path}.<name>")
