@@ -48,6 +48,8 @@ FAILING: dict[str, tuple[str, ...]] = {
     "explain": (PROMPT, *NO_CONFIG),
     "models": NO_CONFIG,
     "doctor": NO_CONFIG,
+    "init": (".",),
+    "keys new": ("no name",),
     "serve": NO_CONFIG,
     "local install": (),
     "stats": NO_CONFIG,

@@ -52,8 +52,12 @@ def test_check_tells_every_fault_at_once(smr: Smr) -> None:
 
 
 def test_check_warns_of_a_tier_that_fails_together(smr: Smr, server: FaultServer) -> None:
-    """Two targets of one failure domain are a warning, and no failure."""
+    """Two targets of one failure domain, where another provider is configured, are a warning, and no failure."""
     smr.configure(server, tiers=[{"targets": ["a/big", "a/small"]}])
+    file = smr.folder / "smart-router.yaml"
+    tree = json.loads(file.read_text("utf-8"))
+    tree["providers"]["other"] = {"kind": "openai", "api_key": KEY}
+    file.write_text(json.dumps(tree), "utf-8")
     done = smr("config", "check")
     assert done.returncode == 0
     assert "all 2 targets fail together" in done.stdout

@@ -135,6 +135,7 @@ class Install(Command):
 
 for _commands in (
     commands.commands,
+    commands.keys,
     commands.targets,
     commands.settings,
     commands.imports,

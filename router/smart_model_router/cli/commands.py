@@ -13,6 +13,37 @@ from smart_model_router.cli.output import finish
 commands = typer.Typer()
 
 
+@command(commands, "init", "init:run")
+class Init(Command):
+    """Write a commented smart-router.yaml for the keys and model servers found."""
+
+    file: Annotated[
+        Path | None, typer.Argument(metavar="FILE", help="Where to write it; else ./smart-router.yaml.")
+    ] = None
+    as_json: Json = False
+
+
+keys = typer.Typer(name="keys", help="The gateway's virtual keys.", no_args_is_help=True, rich_markup_mode=None)
+
+
+@keys.callback()
+def _keys() -> None:
+    """The gateway's virtual keys."""
+
+
+@command(keys, "new", "new_key:run")
+class NewKey(Command):
+    """Print a new virtual key once, and its lines for the configuration."""
+
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The client's name in the configuration and in logs.")]
+    rpm: Annotated[int | None, typer.Option(min=1, help="Requests a minute.")] = None
+    tpm: Annotated[int | None, typer.Option(min=1, help="Tokens a minute.")] = None
+    usd_per_day: Annotated[
+        float | None, typer.Option("--usd-per-day", min=0.000001, max=1_000_000, help="USD in 24 hours.")
+    ] = None
+    as_json: Json = False
+
+
 @command(commands, "stats", "statistics:run_stats")
 class Stats(Command):
     """Show the statistics that routers wrote to their file."""

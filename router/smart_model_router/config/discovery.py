@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from http.client import HTTPConnection
 from types import MappingProxyType
@@ -112,34 +112,49 @@ def found_on_loopback(servers: Mapping[str, str]) -> tuple[str, str, str] | None
     One short question each (a quarter of a second at most); a port without a listener refuses at once.
     """
     for kind, base_url in servers.items():
-        url = urlsplit(base_url)
-        connection = HTTPConnection(url.hostname or "127.0.0.1", url.port, timeout=_LOOPBACK_SECONDS)
-        try:
-            connection.request("GET", f"{url.path}/models")
-            answer = json.loads(connection.getresponse().read(_LOOPBACK_BYTES))
-            return kind, str(answer["data"][0]["id"]), base_url
-        except Exception:  # noqa: BLE001, S112 - no server, a foreign server, or a sandbox in between: no last resort
-            continue
-        finally:
-            connection.close()
+        if listed := listed_at(base_url):
+            return kind, listed[0][0], base_url
     return None
+
+
+def listed_at(base_url: str) -> list[tuple[str, str]]:
+    """The models of a server on this machine, each with its owner ("" for none); none where no model server answers.
+
+    One short question: a quarter of a second at most for each of its steps.
+    """
+    url = urlsplit(base_url)
+    connection = HTTPConnection(url.hostname or "127.0.0.1", url.port, timeout=_LOOPBACK_SECONDS)
+    try:
+        connection.request("GET", f"{url.path}/models")
+        answer = json.loads(connection.getresponse().read(_LOOPBACK_BYTES))
+        return [(str(model["id"]), str(model.get("owned_by", ""))) for model in answer["data"]]
+    except Exception:  # noqa: BLE001 - no server, a foreign server, or a sandbox in between: nothing is there
+        return []
+    finally:
+        connection.close()
 
 
 def _from_keys(keys: list[tuple[str, str]], environ: Mapping[str, str]) -> RouterConfig:
     providers = {
         kind: ProviderConfig(kind=kind, api_key=(Secret(environ[variable].strip()),)) for kind, variable in keys
     }
-    ladder: list[TierConfig] = []
+    ladder = tuple(
+        TierConfig(name=name, targets=tuple(TargetConfig(target=target) for target in targets))
+        for name, targets in default_ladder(providers).items()
+    )
+    return _one_model(providers, ModelConfig(name=MODEL, tiers=ladder))
+
+
+def default_ladder(kinds: Collection[str]) -> dict[str, list[str]]:
+    """The targets of each tier for providers named after their kinds; a tier without a target is left out."""
+    ladder: dict[str, list[str]] = {}
     for index, name in enumerate(_TIERS):
         # A provider whose best model is also its standard one is asked once, in the higher tier.
-        targets = tuple(
-            TargetConfig(target=f"{kind}/{models[index]}")
-            for kind in providers
-            if (models := DEFAULT_MODELS[kind])[index] not in models[:index]
-        )
-        if targets:
-            ladder.append(TierConfig(name=name, targets=targets))
-    return _one_model(providers, ModelConfig(name=MODEL, tiers=tuple(ladder)))
+        for kind in kinds:
+            models = DEFAULT_MODELS[kind]
+            if models[index] not in models[:index]:
+                ladder.setdefault(name, []).append(f"{kind}/{models[index]}")
+    return ladder
 
 
 def _only_embedded() -> RouterConfig:

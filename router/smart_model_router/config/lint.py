@@ -32,6 +32,9 @@ _VARIABLE = re.compile(r"\$([A-Z_][A-Z0-9_]*)|%([A-Z_][A-Z0-9_]*)%")
 _SHOWN = 4
 
 
+FindingLevel = Literal["warning", "note"]
+
+
 @dataclass(frozen=True, slots=True)
 class ConfigFinding:
     """One thing that cannot work. A `warning` is about what was configured, a `note` about a limit worth knowing.
@@ -39,7 +42,7 @@ class ConfigFinding:
     `key` is the place in the configuration, `cannot` says what does not work there, `remedy` what would be right.
     """
 
-    level: Literal["warning", "note"]
+    level: FindingLevel
     key: str
     cannot: str
     remedy: str
@@ -106,7 +109,9 @@ def _shared_failures(config: RouterConfig, _: LintEnvironment) -> Iterator[Confi
             which = "" if len(model.tiers) == 1 else f" from tier {tier.name} on"
             cannot = f"all {len(mentions)} targets{which} fail together: they share {place}"
             remedy = "add a target elsewhere, or name the providers' `failure_domain` where they are apart"
-            yield ConfigFinding("warning", spelled(("models", name)), cannot, remedy)
+            # Where there is no other provider, nothing that was written is without effect.
+            level: FindingLevel = "warning" if len(config.providers) > 1 else "note"
+            yield ConfigFinding(level, spelled(("models", name)), cannot, remedy)
             break  # the lower tiers are part of it
 
 
@@ -279,8 +284,8 @@ def _untooled_resorts(config: RouterConfig, _: LintEnvironment) -> Iterator[Conf
         resorts = model.last_resort or ()
         if resorts and any(takes) and not any(takes[-len(resorts) :]):
             found.setdefault(_listed(mention.target for mention in resorts), []).append(name)
-    for resorts, names in found.items() if config.last_resort.tools is None else ():
-        cannot = f"the last resort {resorts} of {_listed(names)} takes no tools: it never answers an agent's request"
+    for listed, names in found.items() if config.last_resort.tools is None else ():
+        cannot = f"the last resort {listed} of {_listed(names)} takes no tools: it never answers an agent's request"
         remedy = "`last_resort: {tools: answer_without}` lets it answer without them, `tools: refuse` is as now"
         yield ConfigFinding("note", "last_resort.tools", cannot, remedy)
 

@@ -33,8 +33,8 @@ FACTS = (
 )  # fmt: skip
 """The fields of TargetConfig that describe the target and not its place in the tier."""
 
-_NAME = re.compile(r"[\w.-]+")
-_NAME_NEEDED = "a name of letters, digits, '.', '-' and '_' is needed"
+NAME = re.compile(r"[\w.-]+")
+NAME_NEEDED = "a name of letters, digits, '.', '-' and '_' is needed"
 _NUMBERED = re.compile(r"#\d+$")
 _USUAL_PORT = r"(?!https://[^/]+:443\Z|http://[^/]+:80\Z)"
 _ORIGIN = re.compile(rf"null|{_USUAL_PORT}[a-z][a-z0-9+.-]*://(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:\d{{1,5}})?")
@@ -144,8 +144,8 @@ def _of_content(content: ContentConfig) -> Iterator[ConfigurationError]:
 def _of_providers(config: RouterConfig) -> Iterator[ConfigurationError]:
     for name, provider in config.providers.items():
         path = ("providers", name)
-        if not _NAME.fullmatch(name):
-            yield ConfigurationError(spelled(path), masked(name), _NAME_NEEDED)
+        if not NAME.fullmatch(name):
+            yield ConfigurationError(spelled(path), masked(name), NAME_NEEDED)
         url = provider.base_url
         if url is None:
             continue
@@ -240,8 +240,8 @@ def _of_aliases(config: RouterConfig) -> Iterator[ConfigurationError]:
 def _of_keys(config: RouterConfig) -> Iterator[ConfigurationError]:
     for name, key in config.gateway.keys.items():
         path: Path = ("gateway", "keys", name)
-        if not _NAME.fullmatch(name):
-            yield ConfigurationError(spelled(path), masked(name), _NAME_NEEDED)
+        if not NAME.fullmatch(name):
+            yield ConfigurationError(spelled(path), masked(name), NAME_NEEDED)
         if (key.key is None) == (key.sha256 is None):
             yield ConfigurationError(spelled(path), "***", "either `key` or `sha256` is needed")
         if key.key is not None and not _SENDABLE.fullmatch(key.key.reveal()):

@@ -218,6 +218,13 @@ def test_nothing_is_said_where_nothing_is_wrong(changes: dict[str, Any]) -> None
 ENVIRON = {"OPENAI_API_KEY": "sk-o", "ANTHROPIC_API_KEY": "sk-a", "TEAM_KEY": "k" * 20}
 
 
+@pytest.mark.parametrize(("providers", "level"), [({"o": OPENAI}, "note"), ({"o": OPENAI, "a": ANTHROPIC}, "warning")])
+def test_one_account_alone_is_no_mistake(providers: dict[str, Any], level: str) -> None:
+    """A warning only where a provider is configured that could have been named."""
+    [finding] = found({"providers": providers, **model(["o/gpt-5"], ["o/gpt-5-mini"])})
+    assert finding.level == level
+
+
 def documented() -> dict[str, dict[str, Any]]:
     """Every whole configuration of the documents, by its place."""
     read = {}
