@@ -27,6 +27,7 @@ from smart_model_router_research.deep.found_answers import FoundAnswer, ReadDocu
 from smart_model_router_research.deep.matching import any_in, stem_of, stems_of
 from smart_model_router_research.deep.naming import is_verbal
 from smart_model_router_research.deep.questions import QuestionPattern, Wanted
+from smart_model_router_research.deep.readings import is_of_properties
 from smart_model_router_research.deep.repair import quotation, stands_alone
 from smart_model_router_research.deep.statements import Statement, StatementKind
 from smart_model_router_research.deep.values import year_of
@@ -239,6 +240,8 @@ def _wordings(found: FoundAnswer, question: str) -> Iterator[str]:
                     yield f"{path[-1]}, {statement.label} of {title}: {item}"
     if statement.kind is StatementKind.ROW and found.attribute and statement.cells and found.item:
         column, name = statement.cells[0]
+        if is_of_properties([head for head, _ in statement.cells]):
+            yield f"{' > '.join(path)}: {name}: {found.item}" if path else f"{name}: {found.item}"
         name = f"{column} {name}" if column and name.isdecimal() else name
         yield (
             f"{name}: {found.attribute} {found.item}"
@@ -248,7 +251,8 @@ def _wordings(found: FoundAnswer, question: str) -> Iterator[str]:
     with_path = f"{' > '.join(path)}: {statement.text}" if path else statement.text
     if found.names_term and statement.term and statement.kind is not StatementKind.ROW:
         yield with_path
-    if not stands_alone(fold(statement.text)):
+    is_unnamed = bool(found.entity) and found.entity in question and found.entity not in statement.text
+    if is_unnamed or not stands_alone(fold(statement.text)):
         yield with_path
     yield statement.text
     if statement.term:

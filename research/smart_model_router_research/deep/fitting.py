@@ -21,7 +21,7 @@ from smart_model_router_research.deep.asked_relations import (
 )
 from smart_model_router_research.deep.asked_words import AskedWord
 from smart_model_router_research.deep.folding import fold
-from smart_model_router_research.deep.found_answers import FoundAnswer, ReadDocument
+from smart_model_router_research.deep.found_answers import FoundAnswer, ReadDocument, is_longer
 from smart_model_router_research.deep.matching import WORD, stem_of, stems_of
 from smart_model_router_research.deep.questions import SLIGHT, STOP
 from smart_model_router_research.deep.statement_forms import label_of
@@ -95,6 +95,13 @@ def is_said(question: str, found: FoundAnswer, words: Sequence[AskedWord] = ()) 
 
     `words` are the words of the question with their weights in the documents that were read, if these are many.
     """
+    said = found.statement.text
+    if any(name not in said or is_longer(name, said) for name in found.document.longer_than):
+        return False
+    return _is_said(question, found, words)
+
+
+def _is_said(question: str, found: FoundAnswer, words: Sequence[AskedWord]) -> bool:
     statement, document = found.statement, found.document
     if statement.kind is StatementKind.VERSION or found.attribute == "meaning":
         return True
@@ -162,12 +169,7 @@ _NAMES = re.compile(r"(?<=\w )[A-Z]\w+(?: [A-Z]\w+)*")
 
 def is_of_longer_name(question: str, text: str) -> bool:
     """Return whether a name of the question stands in a text only in a longer one: Aldmouth in "Aldmouth North"."""
-    return any(_only_in_longer(name, text) for name in _NAMES.findall(question))
-
-
-def _only_in_longer(name: str, text: str) -> bool:
-    after = [each[1] for each in re.finditer(rf"\b{re.escape(name)}\b( [A-Z])?", text)]
-    return bool(after) and all(after)
+    return any(is_longer(name, text) for name in _NAMES.findall(question))
 
 
 _POINTS_INSIDE = re.compile(r"\w+ing (?:it|one|them|this|these) ", re.IGNORECASE)

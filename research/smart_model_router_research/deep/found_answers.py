@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from smart_model_router_research.deep.matching import stems_of
@@ -17,6 +19,8 @@ class ReadDocument:
 
     stored: StoredDocument
     path: str = ""
+    longer_than: tuple[str, ...] = ()
+    """Names of other documents with which its own name begins: what it says of those, it says with the name."""
 
     @cached_property
     def statements(self) -> list[Statement]:
@@ -66,3 +70,26 @@ class FoundAnswer:
     """The claim says what the statement describes: a term, or what a pronoun at its beginning points to."""
     is_entity: bool = False
     """The value is the thing that the statement is about, and not what it says of it."""
+
+
+def exactly_named(
+    names: Iterable[str], documents: Sequence[ReadDocument], known: Iterable[ReadDocument]
+) -> list[ReadDocument]:
+    """Return documents, those on a longer name marked where a known one has the name itself.
+
+    What the page of Elton Near says of "the town" is not said of Elton, which has a page as well.
+    """
+    titles = {title.casefold() for one in known for title in one.names}
+    own = [name for name in names if name.casefold() in titles]
+    return [
+        replace(one, longer_than=longer)
+        if (longer := tuple(name for name in own if any(is_longer(name, each) for each in one.names)))
+        else one
+        for one in documents
+    ]
+
+
+def is_longer(name: str, text: str) -> bool:
+    """Return whether a name stands in a text, and only as a part of longer ones."""
+    behind = [match[1] for match in re.finditer(rf"\b{re.escape(name)}\b( (?:(?:on|upon|under|am|sur) )?[A-Z])?", text)]
+    return bool(behind) and all(behind)

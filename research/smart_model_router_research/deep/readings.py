@@ -6,7 +6,7 @@ Each reading is a list of parts, as `parts_of` gives them; a claim has to follow
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import takewhile
@@ -20,6 +20,9 @@ from smart_model_router_research.deep.words import LIGHT, Item, read_items
 
 SYMMETRIC = ("border countries", "borders", "bordering countries", "land boundaries", "neighbours", "neighbors")
 """Labels of what two entities have in common: either can be read from the other's page."""
+
+_VALUE_HEADS = frozenset(("value", "values", "setting", "detail", "details"))
+"""The heads of a second column whose rows are each a property and its value."""
 
 _SUPERLATIVE = re.compile(r"\b(?:\w{3,}est|most|least|first|last|only|best|worst|main|chief)\b", re.IGNORECASE)
 _NAME = r"(?:(?:[Tt]he )?[A-Z][\w'-]*(?: [A-Z][\w'-]*)*|[Tt]he (?:[a-z-]+ )?[a-z-]+)"
@@ -197,12 +200,19 @@ def _turns(item: Item) -> bool:
     return item.turns or item.key in _NOTHING_TURNS or item.written.lower() in _REPORTING
 
 
+def is_of_properties(header: Sequence[str]) -> bool:
+    """Return whether each row of a table is a property and its value."""
+    return [head.casefold() in _VALUE_HEADS for head in header] == [False, True]
+
+
 def row_readings(sentence: Sentence, header: list[str] | None) -> Iterator[str]:
     """Yield a row as it is written, and each cell of it read by the header."""
     yield fold(sentence.text)
     cells = [re.sub(r"^\(([\d.,' ]+)\)$", r"-\1", cell) for cell in cells_of(sentence.text)]
     if header is None or len(cells) != len(header) or not cells[0]:
         return
+    if is_of_properties(header):
+        yield f"{cells[0]}: {cells[1]}"
     names = [cells[0], f"{header[0]} {cells[0]}"] if header[0] else [cells[0]]
     for column, cell in zip(header[1:], cells[1:], strict=True):
         if cell and column and header.count(column) == 1:

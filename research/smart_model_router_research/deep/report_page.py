@@ -94,7 +94,7 @@ _RELATIONS = {
     Relation.RECONCILED: "reconciled: both hold",
     Relation.SUPERSEDED: "superseded: the newer one counts",
     Relation.RESOLVED: "resolved: the better source counts",
-    Relation.UNRESOLVED: "unresolved: nothing decides between them",
+    Relation.UNRESOLVED: "unresolved",
 }
 
 
@@ -187,11 +187,10 @@ def _contradictions(run: ResearchRun) -> Iterator[PageBlock]:
             _claim_line(each.other, run),
             (PlainText(_RELATIONS.get(each.relation, each.relation)),),
             (PlainText(each.note),),
-            (PlainText(str(each.round)),),
         )
         for each in run.contradictions
     ]
-    yield PageTable(("one", "the other", "result", "why", "round"), tuple(rows))
+    yield PageTable(("one source says", "another says", "result", "why"), tuple(rows))
 
 
 def _claim_line(claim_id: str, run: ResearchRun) -> Line:

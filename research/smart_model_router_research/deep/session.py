@@ -13,7 +13,7 @@ from smart_model_router_research.deep.claims import ResearchClaim, SubQuestion
 from smart_model_router_research.deep.comparing import is_polar
 from smart_model_router_research.deep.corpus_search import HITS
 from smart_model_router_research.deep.fitting import said_above
-from smart_model_router_research.deep.found_answers import FoundAnswer, ReadDocument
+from smart_model_router_research.deep.found_answers import FoundAnswer, ReadDocument, exactly_named, is_longer
 from smart_model_router_research.deep.inferences import InferenceError, Operation, infer
 from smart_model_router_research.deep.matching import stems_of
 from smart_model_router_research.deep.nearest_answers import defined_near, nearest_answers
@@ -75,6 +75,11 @@ class SearchSession:
         self._met |= {one.stored.id: one for one in found}
         return found
 
+    def _own(self, pattern: QuestionPattern, documents: Sequence[ReadDocument]) -> list[ReadDocument]:
+        """Return documents, marked where they are of a longer name than one that the question names."""
+        names = [name for name in pattern.entities if not is_longer(name, pattern.text)]
+        return exactly_named(names, documents, self._met.values())
+
     def _kept(self, claims: Sequence[ResearchClaim]) -> list[ResearchClaim]:
         self.claims += claims
         return list(claims)
@@ -92,6 +97,7 @@ class SearchSession:
         for text, most in further:
             known = {one.stored.id for one in read}
             read += [one for one in await self._read(text, most) if one.stored.id not in known]
+        read = self._own(pattern, read)
         topics = frozenset[str]().union(*[await corpus.topics() for corpus in self._corpora])
         return self._kept(analyse(self.question, pattern, read, self._drafter, topics).claims)
 
@@ -102,7 +108,8 @@ class SearchSession:
 
     async def _nearest(self, pattern: QuestionPattern) -> list[ResearchClaim]:
         """Return the claims of the statements that stand nearest to a question in everyday words."""
-        found = nearest_answers(pattern.text, await self._read(pattern.text, MANY_HITS))
+        read = self._own(pattern, await self._read(pattern.text, MANY_HITS))
+        found = nearest_answers(pattern.text, read)
         return [claim for answer in found if (claim := self._drafted(answer, pattern)) is not None]
 
     def _inferred(self, operation: Operation, premises: Sequence[ResearchClaim], scope: str) -> list[ResearchClaim]:
@@ -120,7 +127,7 @@ class SearchSession:
 
     def _over_table(self, pattern: QuestionPattern) -> list[ResearchClaim]:
         """Return what is computed over one table, or its rows that answer."""
-        over = answer_over_table(pattern, list(self._met.values()))
+        over = answer_over_table(pattern, self._own(pattern, list(self._met.values())))
         if over is None:
             return []
         claims = [self._drafted(cell, replace(pattern, wanted=Wanted.FACT)) for cell in over.cells]
@@ -132,7 +139,8 @@ class SearchSession:
     def _property(self, pattern: QuestionPattern) -> list[ResearchClaim]:
         """Return the claim of the label or column that has the noun of "Which port does X listen on?"."""
         asked = property_of(pattern)
-        found = [each for one in self._met.values() for each in answers_of(one, asked)] if asked is not None else []
+        met = self._own(pattern, list(self._met.values()))
+        found = [each for one in met for each in answers_of(one, asked)] if asked is not None else []
         best = best_of([each for each in found if is_read_by_head(each)], pattern)
         return [claim for each in best if (claim := self._drafted(each, pattern)) is not None]
 
@@ -140,7 +148,7 @@ class SearchSession:
         """Return claims with those that say something else about the same, all of them as claims about one matter."""
         if not claims or not can_be_disputed(pattern, claims):
             return claims
-        documents = list(self._met.values())
+        documents = self._own(pattern, list(self._met.values()))
         rivals = [self._drafted(each, pattern) for each in rivals_of(pattern, claims, documents)]
         together = [*claims, *(each for each in rivals if each is not None)]
         if len(together) < 2:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import IntEnum
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 _CONTROLS = {code: None for code in (*range(32), *range(127, 160)) if code not in (9, 10)}
 """Everything but tab and newline: an escape sequence in an answer could repaint the screen."""
+_BACKSLASHES = re.compile(r"\\([!-/:-@\[-`{-~])")
 _PIPE_COLUMNS = 200
 """The width of tables without a terminal: wide enough that nothing is folded in practice."""
 
@@ -44,6 +46,11 @@ def print_answer(text: str) -> None:
     shown = printable(text) if sys.stdout.isatty() else text
     sys.stdout.write(_encodable(shown, sys.stdout))
     sys.stdout.flush()
+
+
+def print_report(text: str) -> None:
+    """A page in Markdown on stdout; on a terminal without the backslashes before the signs of a source."""
+    print_answer(_BACKSLASHES.sub(r"\1", text) if sys.stdout.isatty() else text)
 
 
 def print_listed(scenarios: Sequence[Mapping[str, str]], *, as_json: bool) -> None:

@@ -11,7 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from smart_model_router.cli.output import ExitCode, OptionFault, print_answer, print_json, print_line, tell
+from smart_model_router.cli.output import (
+    ExitCode,
+    OptionFault,
+    print_answer,
+    print_json,
+    print_line,
+    print_report,
+    tell,
+)
 from smart_model_router.cli.research_setup import (
     ResearchSettings,
     corpora_of,
@@ -104,7 +112,7 @@ def _performed(asked: _Asked) -> int:
     if options.as_json:
         print_json(result_as_json(result, skipped))
     else:
-        print_answer(result.report)
+        print_report(result.report)
     for problem in result.problems:
         print_line(f"smr: {problem}")
     print_line(end_of(result))

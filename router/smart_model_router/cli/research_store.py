@@ -8,7 +8,15 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from smart_model_router.cli.output import ExitCode, OptionFault, print_answer, print_json, print_line, print_table
+from smart_model_router.cli.output import (
+    ExitCode,
+    OptionFault,
+    print_answer,
+    print_json,
+    print_line,
+    print_report,
+    print_table,
+)
 from smart_model_router.cli.research_setup import is_accepted, known_run, opened_research, settings_of
 from smart_model_router.cli.research_text import end_of, exit_code_of, result_as_json, withheld_line
 from smart_model_router.cli.statistics import instant
@@ -118,7 +126,7 @@ def _print_report(asked: ReportResearch, research: DeepResearch, result: Researc
     elif asked.form == "html":
         print_answer(research.page_of(asked.run_id))
     else:
-        print_answer(result.report)
+        print_report(result.report)
 
 
 def run_cancel(asked: CancelResearch) -> int:

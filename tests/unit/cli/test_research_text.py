@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
 
-from smart_model_router.cli.output import ExitCode
+from smart_model_router.cli.output import ExitCode, print_report
 from smart_model_router.cli.research_text import (
     ProgressLines,
     end_of,
@@ -160,3 +161,15 @@ def test_what_goes_wrong_is_told_at_once() -> None:
         "  not used: x.md: blocked",
         "  limit: 5 documents were not read",
     ]
+
+
+@pytest.mark.parametrize(
+    ("is_terminal", "shown"), [(True, "The well > a_b: 3*4.\n"), (False, "The well \\> a\\_b: 3\\*4.\n")]
+)
+def test_a_report_has_no_backslashes_on_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *, is_terminal: bool, shown: str
+) -> None:
+    """A reader sees the signs of a source; a file stays Markdown, in which they mean nothing."""
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: is_terminal)
+    print_report("The well \\> a\\_b: 3\\*4.\n")
+    assert capsys.readouterr().out == shown

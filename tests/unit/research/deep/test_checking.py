@@ -141,6 +141,23 @@ def test_what_turns_a_statement_is_never_left_out(claim: str, quote: str, contex
 
 
 @pytest.mark.parametrize(
+    ("head", "claim", "is_supported"),
+    [
+        ("| fact | value |", "Patron: Saint Anne", True),
+        ("| fact | value |", "Elton: Patron: Saint Anne", True),
+        ("| fact | value |", "Churches: Saint Anne", False),
+        ("| fact | church |", "Patron: Saint Anne", False),
+        ("| value | value |", "Patron: Saint Anne", False),
+    ],
+)
+def test_a_row_of_a_property_and_its_value_is_read_as_a_label(head: str, claim: str, *, is_supported: bool) -> None:
+    """Only where the head of the second column says that it is one."""
+    page = f"# Elton\n\n{head}\n|---|---|\n| Patron | Saint Anne |\n| Churches | 2 |\n"
+
+    assert (check_claim(claim, "Patron | Saint Anne", page).status is SupportStatus.SUPPORTED) is is_supported
+
+
+@pytest.mark.parametrize(
     ("claim", "context", "is_supported"),
     [
         ("The yearly fee, due in May, is 95 euros, says the board.", "Minutes", True),

@@ -263,7 +263,7 @@ def test_a_contradiction_of_any_round_is_shown(selected: int) -> None:
     table = as_markdown(page_of_run(run)).partition("## Contradictions")[2].partition("##")[0]
     assert "447 km" in table
     assert "Arland 467 km" in table
-    assert "unresolved: nothing decides between them" in table
+    assert "| unresolved | '447 km' and '467 km': nothing decides between them |" in table
 
 
 def test_a_withheld_report_shows_no_findings_until_a_person_accepts_it() -> None:
