@@ -12,7 +12,7 @@ LOCK := $(BIN)/uv pip compile --quiet --no-config --universal --python-version 3
 # pyright brings its own node from the package registry; without this it also asks whether a newer one exists.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: help setup demo test test-pure test-units test-sockets test-alone nightly check lint mypy pyright imports leaks format mutants bench bench-peers bench-gateways peers chaos docs browser agents compat langgraph comply examples litellm-examples screenshots bench-fusion-peers bench-search failoverbench lock build release clean
+.PHONY: help setup demo test test-pure test-units test-sockets test-alone nightly check lint mypy pyright imports leaks format mutants bench bench-peers bench-gateways peers chaos docs browser agents compat langgraph comply examples litellm-examples screenshots bench-fusion-peers bench-search failoverbench lock build release deploy-check image clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -143,8 +143,8 @@ langgraph: setup  ## the tests of RunSaver and of the engines with the oldest an
 comply: setup  ## llm-comply asks `smr serve` in Chat, Messages and Responses, served by providers of each dialect
 	$(BIN)/python -m tools.comply
 
-examples: setup  ## those that need a framework (LangGraph, LangChain), which it brings itself; `make test` runs the others
-	$(BIN)/python tools/examples.py
+examples: setup  ## those that need a framework, which it brings itself; ONLY=langchain for some; `make test` runs the others
+	$(BIN)/python -m tools.examples $(ONLY)
 
 screenshots: setup  ## the pictures of docs/images, taken from a real incident
 	$(BIN)/python tools/browser.py --screenshots
@@ -153,6 +153,7 @@ lock: setup  ## requirements/*.txt from pyproject.toml; UPGRADE=1 takes the newe
 	$(LOCK) $(if $(UPGRADE),--upgrade) --all-extras --group dev pyproject.toml -o requirements/dev.txt
 	$(LOCK) --constraints requirements/dev.txt pyproject.toml -o requirements/base.txt
 	$(LOCK) --constraints requirements/dev.txt --extra all pyproject.toml -o requirements/all.txt
+	$(LOCK) --constraints requirements/dev.txt --extra cli --extra gateway --extra log pyproject.toml -o requirements/image.txt
 	$(LOCK) --constraints requirements/dev.txt requirements/pip.in -o requirements/pip.txt
 
 build: setup  ## the sdist and the wheel, in dist/
@@ -161,6 +162,12 @@ build: setup  ## the sdist and the wheel, in dist/
 release: setup  ## sdist, wheel and release notes in dist/, and the wheel as a user meets it; PYTHONS="3.12 3.13" for those that are installed
 	$(BIN)/python -m tools.release $(PYTHONS)
 
+deploy-check: setup  ## the files of deploy/, each by its own tool; nginx before a gateway passes a stream (brings the tools; Debian, as root)
+	$(BIN)/python -m tools.deploy_check
+
+image: setup  ## the image of deploy/Dockerfile, built and run read-only without a daemon (buildah, mmdebstrap; Debian, as root)
+	$(BIN)/python -m tools.image
+
 clean:  ## everything that setup, the tests and the tools made
-	rm -rf .venv .browser .agents .examples .lanes .peers .mutants .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage* htmlcov build dist
+	rm -rf .venv .browser .agents .lanes .peers .mutants .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage* htmlcov build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

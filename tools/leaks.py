@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 MADE_BY_TOOLS = frozenset(
-    (".git", ".hypothesis", ".mutants", ".peers", "__pycache__", "build", "dist", "htmlcov", "node_modules")
+    (".git", ".hypothesis", ".lanes", ".mutants", ".peers", "__pycache__", "build", "dist", "htmlcov", "node_modules")
 )
 
 # Character classes keep the patterns from finding themselves.
