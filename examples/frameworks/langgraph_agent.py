@@ -4,6 +4,10 @@ Needs the extra `langgraph`. Runs without a key: the providers are fault servers
 question. The graph's nodes call the router itself; a node that calls an SDK would use smart_model_router.clients.
 """
 
+# /// script
+# dependencies = ["smart-model-router", "langgraph>=1.2,<1.3"]
+# ///
+
 from __future__ import annotations
 
 import asyncio

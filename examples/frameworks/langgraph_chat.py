@@ -5,6 +5,10 @@ and the first one is down. The second half knows nothing but the file and the th
 started later would.
 """
 
+# /// script
+# dependencies = ["smart-model-router", "langgraph>=1.2,<1.3", "langchain-openai>=1,<2"]
+# ///
+
 from __future__ import annotations
 
 import asyncio
