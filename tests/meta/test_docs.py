@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from smart_model_router_providers.fault import FaultServer
-from tests.meta.repository import documents, relative
+from tests.meta.repository import ROOT, documents, relative
 from tests.warm import warm
 
 FENCE = re.compile(r"^```(?P<language>\w+) *(?P<info>[^\n]*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -87,6 +87,33 @@ def test_a_block_that_does_not_run_says_why() -> None:
 def test_the_readme_has_something_to_run() -> None:
     """The quickstart is among the blocks that run."""
     assert any(block.runs and block.place.startswith("README.md:") for block in BLOCKS)
+
+
+def test_the_readme_is_one_screen_and_shows_a_failover_first() -> None:
+    """At most 80 lines beside pictures; the first program has a provider that is down."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len([line for line in text.splitlines() if line.strip() and not line.startswith("![")]) <= 80
+    first = next(block for block in BLOCKS if block.place.startswith("README.md:"))
+    assert '["down/big", "up/big"]' in first.code
+
+
+@pytest.mark.loopback
+@pytest.mark.asyncio
+async def test_the_readme_shows_what_its_first_program_prints(tmp_path: Path) -> None:
+    """The output below the program is its own, but for the seconds."""
+    first = next(block for block in BLOCKS if block.place.startswith("README.md:"))
+    code, output = await run(first, tmp_path)
+    shown = next(
+        found["code"]
+        for found in FENCE.finditer((ROOT / "README.md").read_text("utf-8"))
+        if found["language"] == "text"
+    )
+    assert code == 0
+    assert _without_figures(shown) in _without_figures(output)
+
+
+def _without_figures(text: str) -> str:
+    return re.sub(r"\d+\.\d+ s", "", text).strip()
 
 
 @pytest.mark.loopback
