@@ -86,8 +86,34 @@ _ASKS_UNREAL = re.compile(
     re.IGNORECASE,
 )
 _DENIAL = re.compile(r"\b(?:not|no|never|neither|nor|without|except|only|cannot|un\w+|but)\b|n't\b", re.IGNORECASE)
-_ASKS_NAME = re.compile(r"what (?:is|was) the (?:[a-z]+ )?names? of\b", re.IGNORECASE)
+_ASKS_PURPOSE = re.compile(
+    r"^what (?:is|are|was|were) (?:the )?(?:purpose|aim|goal|point|role|function|use)s? of\b|"
+    r"^what (?:is|are|was|were) .+ (?:used |good |there )?for\W*$",
+    re.IGNORECASE,
+)
+_PURPOSE = re.compile(
+    r"\b(?:purpose|aim|goal|task|role|function|used (?:for|to|by|as|in|when)|(?:serve|define|describe|specif(?:y|ie)|"
+    r"control|provide|allow|let|contain|list|record|help|tell|say|set)s?|intended|designed|meant|in order to|"
+    r"(?:is|are) (?:an?|the|for))\b",
+    re.IGNORECASE,
+)
+_PURPOSES = stems_of("purpose purposes aim goal point role function use uses used good")
+_BEGINNING = 30
+"""Characters of a sentence in which its subject begins."""
+_ASKS_NAME = re.compile(r"^what (?:is|was) the (?:[a-z]+ )?names? of\b", re.IGNORECASE)
 _NAMING = re.compile(r"\b(?:names?|named|called|known|titled|dubbed|renamed|formerly)\b", re.IGNORECASE)
+_NEEDED = (
+    (re.compile(r"\bnot\b|n't\b"), _DENIAL),
+    (_ASKS_NAME, _NAMING),
+)
+"""Questions, and the words of which a statement has to have one to answer them."""
+
+
+def _tells_purpose(question: str, text: str) -> bool:
+    """Return whether a sentence begins with the thing, or points back to it, and says something of its purpose."""
+    words = [stem for stem in telling_words(question) if stem not in _PURPOSES]
+    begins = points_back(text) or any(says(stem, stems_of(text[:_BEGINNING])) for stem in words)
+    return begins and _PURPOSE.search(text) is not None
 
 
 def is_said(question: str, found: FoundAnswer, words: Sequence[AskedWord] = ()) -> bool:
@@ -122,9 +148,9 @@ def _is_said(question: str, found: FoundAnswer, words: Sequence[AskedWord]) -> b
         or not _has_extreme(text, question)
     ):
         return False
-    if re.search(r"\bnot\b|n't\b", question) and not _DENIAL.search(text):
+    if any(asks.search(question) and not tells.search(text) for asks, tells in _NEEDED):
         return False
-    if _ASKS_NAME.match(question) and not _NAMING.search(text):
+    if _ASKS_PURPOSE.match(question) and not _tells_purpose(question, text):
         return False
     if not all(pattern.search(text) for pattern in restrictions_of(question)):
         return False

@@ -262,7 +262,7 @@ def read_question(text: str) -> QuestionPattern:
 
 
 _DEFINED = re.compile(
-    r"what (?:is|are) (?:an? )?[`\"']?([^\W\d][\w.-]*(?: [a-z][\w-]*)?)[`\"']?(?: used)?(?: for)?$|"
+    r"what (?:is|are) (?:an? )?[`\"']?([^\W\d][\w.-]*(?: [a-z][\w-]*)?)[`\"']?$|"
     r"what (?:does|do) (?:the )?(?:(?:word|term) )?[`\"']?([\w.-]+)[`\"']? mean$",
     re.IGNORECASE,
 )

@@ -44,7 +44,7 @@ class UnusableVectors(ValueError):
     """An embedder gave vectors that cannot be in one index: too few, or of two lengths. The message says of which."""
 
 
-FORMAT = f"8/{unicodedata.unidata_version}"
+FORMAT = f"9/{unicodedata.unidata_version}"
 """The version of the tables, terms and null questions, and of Unicode: words folded by another are not found."""
 NULL = "null"
 NULL_WITH_COSINES = "null with cosines"

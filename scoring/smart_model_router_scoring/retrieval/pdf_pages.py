@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 _LEADERS = re.compile(r"(?:(?:\. ?){3,}|\u2026+ ?)[ ]*(?:\d+|[ivxlc]+)\s*$|(?:\. ){5,}\.?\s*$")
 """The row of points of a table of contents, before the number of a page or, where it is long, without."""
 _NUMBERED = re.compile(
-    r"(?P<number>\d{1,3}(?:\.\d{1,3}){1,4})\.?\s+(?P<words>[A-Z\"'\u201c\u2018(][^.!?;:]{0,90}[^.!?;:\d])$"
+    r"(?P<number>\d{1,3}(?:\.\d{1,3}){1,4})\.?\s+(?P<words>[A-Z\"'\u201c\u2018(][^.!?;]{0,90}[^.!?;:\d])$"
 )
 """A line such as "3.1 The package name". One number alone also begins an item of a list, and makes no heading."""
 _ENDS = tuple(".!?:;)\u201d\"'")

@@ -46,6 +46,7 @@ def test_a_line_that_heads_or_ends_three_pages_is_left_out() -> None:
         ("It ends.\n3.1.2. Dates\nThey count.", "### 3.1.2 Dates"),
         ("It ends.\n1.2.3.4.5 Deep\nText.", "##### 1.2.3.4.5 Deep"),
         ("3.1 First on its page\nText.", "## 3.1 First on its page"),
+        ("It ends.\n14.3 The main file: control\nText.", "## 14.3 The main file: control"),
         ("It ends.\n3.1 Last on its page", "## 3.1 Last on its page"),
         ("3 Chapters\n3.1 Below another\n3.2 And another\nText.", "## 3.2 And another"),
         ("It is described in section\n3.1 The package name\nand elsewhere.", None),
