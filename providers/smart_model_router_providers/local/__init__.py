@@ -9,6 +9,7 @@ from smart_model_router_providers.local.model_file import (
     LocalInstallError,
     Readiness,
     install,
+    is_loadable,
     is_ready,
     model_path,
 )
@@ -16,7 +17,7 @@ from smart_model_router_providers.local.model_file import (
 if TYPE_CHECKING:
     from smart_model_router_providers.local.provider import LocalProvider
 
-__all__ = ["LocalInstallError", "LocalProvider", "Readiness", "install", "is_ready", "model_path"]
+__all__ = ["LocalInstallError", "LocalProvider", "Readiness", "install", "is_loadable", "is_ready", "model_path"]
 
 # The provider brings an HTTP client, which those that look at the file do not need.
 __getattr__, __dir__ = lazy_names(

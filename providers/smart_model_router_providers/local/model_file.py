@@ -11,7 +11,7 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from smart_model_router.domain.errors import SmartRouterError
@@ -110,6 +110,23 @@ def is_ready() -> Readiness:
     if model is None:
         missing.append("the model file is not installed: smr local install")
     return Readiness(model=model, runtime=runtime, reason="; ".join(missing))
+
+
+def is_loadable() -> Readiness:
+    """Look as `is_ready` does, and load the runtime once in a process of its own, which takes a second.
+
+    Only this shows that a library of the system is missing.
+    """
+    found = is_ready()
+    if not found.runtime:
+        return found
+    command = [sys.executable, "-c", f"import {RUNTIME_MODULE}"]
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", check=False)  # noqa: S603 - ours
+    if done.returncode == 0:
+        return found
+    said = done.stderr.strip().rpartition("\n")[2] or f"exit code {done.returncode}"
+    broken = f"{RUNTIME_MODULE} does not load ({said}); Debian and Ubuntu: apt-get install libgomp1"
+    return replace(found, runtime=False, reason="; ".join(filter(None, (broken, found.reason))))
 
 
 def install(progress: Callable[[str], None], model: ModelFile = SMOLLM2) -> Path:

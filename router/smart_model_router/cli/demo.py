@@ -34,7 +34,7 @@ from smart_model_router.domain.events import RestStarted
 from smart_model_router.domain.report import RouteReport
 from smart_model_router.wires import text_of
 from smart_model_router_providers.fault import Fault
-from smart_model_router_providers.local import is_ready
+from smart_model_router_providers.local import is_loadable
 
 if TYPE_CHECKING:
     from smart_model_router.cli.commands import Demo
@@ -336,7 +336,7 @@ def _names(served: list[str]) -> str:
 
 def run(asked: Demo) -> int:
     """Play the demo; 0 when every expectation came true. Raises ConfigurationError without the embedded model."""
-    readiness = is_ready()
+    readiness = is_loadable()
     if not readiness.ready:
         raise ConfigurationError("the embedded model", "missing", f"the demo needs it: {readiness.reason}")
     return asyncio.run(_play(asked.as_json))

@@ -31,7 +31,7 @@ from smart_model_router.config.sections import WorkflowsConfig
 from smart_model_router.domain.errors import SmartRouterError
 from smart_model_router.observability.span_export import lint_environment
 from smart_model_router_providers.catalog import kind_of
-from smart_model_router_providers.local import Readiness, is_ready
+from smart_model_router_providers.local import Readiness, is_loadable
 from smart_model_router_providers.local.model_file import data_directory
 from smart_model_router_stats.open_db import (
     OLDEST_SQLITE,
@@ -152,7 +152,7 @@ def run(asked: Doctor) -> int:
             "ok", "version", f"smart-model-router {version('smart-model-router')}, Python {python_version()}"
         ),
         DoctorFinding("ok", "configuration", found.source),
-        *_look(found.config, is_ready()),
+        *_look(found.config, is_loadable()),
     ]
     store = store_findings(found.config.store)
     findings += [*store, *workflow_findings(found.config.workflows), *research_findings(found.config.research)]

@@ -16,7 +16,7 @@ from smart_model_router.domain.pricing import Price
 from smart_model_router.domain.request import NEEDS
 from smart_model_router.flow.inspection import Explanation
 from smart_model_router.router import SmartModelRouter
-from smart_model_router_providers.local import install, is_ready
+from smart_model_router_providers.local import install, is_loadable
 
 if TYPE_CHECKING:
     from smart_model_router.cli.app import Explain, Install, Models
@@ -139,7 +139,7 @@ async def _plan(asked: Explain) -> Explanation:
 def run_install(asked: Install) -> int:
     """Install the model and print where it is; the exit code. Raises LocalInstallError."""
     path = install(print_line)
-    readiness = is_ready()
+    readiness = is_loadable()
     if asked.as_json:
         print_json({"path": str(path), "ready": readiness.ready, "reason": readiness.reason})
     else:

@@ -18,6 +18,7 @@ from smart_model_router_providers.local.model_file import (
     ModelFile,
     data_directory,
     install,
+    is_loadable,
     is_ready,
     model_path,
 )
@@ -184,3 +185,25 @@ def test_the_data_directory_is_where_the_platform_keeps_data(
     monkeypatch.setenv(variable, value)
     monkeypatch.setattr(sys, "platform", platform)
     assert data_directory() == Path(expected).expanduser()
+
+
+@pytest.mark.parametrize(
+    ("runtime", "problem"),
+    [
+        ("", ""),
+        ("raise ImportError('libgomp.so.1: cannot open')", "does not load (ImportError: libgomp.so.1: cannot open)"),
+        ("import os; os._exit(9)", "does not load (exit code 9)"),
+    ],
+    ids=["loads", "a library is missing", "dies"],
+)
+def test_a_runtime_that_does_not_load_is_not_ready(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runtime: str, problem: str
+) -> None:
+    """The problem and its remedy are told beside whatever else is missing, before a model is waited for."""
+    (tmp_path / "fake").mkdir()
+    (tmp_path / "fake" / "xllamacpp.py").write_text(runtime, encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "fake"))
+    found = is_loadable()
+    remedy = f"xllamacpp {problem}; Debian and Ubuntu: apt-get install libgomp1; " if problem else ""
+    assert found.reason == f"{remedy}the model file is not installed: smr local install"
+    assert found.runtime == (not problem)
