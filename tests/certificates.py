@@ -1,4 +1,7 @@
-"""A certificate for 127.0.0.1 that no authority signed, and TLS contexts made with it."""
+"""Certificates that no authority signed, all of one key, and TLS contexts made with them.
+
+`loopback` is right for 127.0.0.1, `expired` and `future` are out of their time there, `elsewhere` is another host's.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +14,15 @@ _FILES = Path(__file__).parent / "fixtures" / "tls"
 
 
 @cache
-def loopback_pem() -> str:
-    """The certificate (for 127.0.0.1, until 2126) as PEM."""
-    return ssl.DER_cert_to_PEM_cert((_FILES / "loopback.certificate.der").read_bytes())
+def loopback_pem(name: str = "loopback") -> str:
+    """A certificate as PEM; that for 127.0.0.1 is valid until 2126."""
+    return ssl.DER_cert_to_PEM_cert((_FILES / f"{name}.certificate.der").read_bytes())
 
 
-def serving_loopback(directory: Path) -> ssl.SSLContext:
-    """The context of a server that shows the certificate; `directory` takes the files that Python wants."""
+def serving_loopback(directory: Path, name: str = "loopback") -> ssl.SSLContext:
+    """The context of a server that shows a certificate; `directory` takes the files that Python wants."""
     certificate, key = directory / "certificate.pem", directory / "key.pem"
-    certificate.write_text(loopback_pem())
+    certificate.write_text(loopback_pem(name))
     body = base64.encodebytes((_FILES / "loopback.key.der").read_bytes()).decode()
     label = "PRIVATE KEY"
     key.write_text(f"-----BEGIN {label}-----\n{body}-----END {label}-----\n")

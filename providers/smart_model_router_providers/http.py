@@ -363,8 +363,19 @@ def _checked_keys(api_keys: Sequence[str]) -> list[str]:
         raise ConfigurationError("api_keys", "(hidden)", "a list of keys, not a single string")
     for number, key in enumerate(api_keys):
         if not key or not key.isascii() or not key.isprintable() or " " in key:
-            raise ConfigurationError(f"api_keys[{number}]", "(hidden)", "printable ASCII without spaces")
+            wanted = "a key of ASCII letters, digits and signs is needed, without spaces and line breaks"
+            raise ConfigurationError(f"api_keys[{number}]", "(hidden)", f"{wanted}: this one {_flaw(key)}")
     return list(api_keys)
+
+
+def _flaw(key: str) -> str:
+    """The reason why a key cannot be sent, without a sign of it."""
+    if not key.strip():
+        return "is blank"
+    inside = key.strip()
+    if inside.isascii() and inside.isprintable() and " " not in inside:
+        return f"has a {'line break' if key.rstrip(' ').endswith(chr(10)) else 'space'} at its beginning or end"
+    return "has another sign in it"
 
 
 def _anthropic_rules(version: str) -> tuple[AuthStyle, frozenset[str]]:

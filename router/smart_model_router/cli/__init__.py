@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 
-def main() -> None:
-    """Run `smr` with the arguments of this process. Never returns normally: every end has its exit code."""
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run `smr` with these arguments, None: those of this process. Every end is a SystemExit with its exit code."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # started with it closed: `smr ... >&-`
             nowhere = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - until the process ends
@@ -17,8 +19,9 @@ def main() -> None:
     logging.getLogger("smart_model_router").addHandler(logging.NullHandler())  # commands say it themselves; see serve
     try:
         from smart_model_router.cli.app import app  # noqa: PLC0415 - typer comes with the extra `cli`
+        from smart_model_router.cli.usage import run  # noqa: PLC0415 - as above
     except ModuleNotFoundError as missing:
         if missing.name not in {"typer", "rich"}:
             raise
         sys.exit("smr: the command line is an extra: pip install 'smart-model-router[cli]'")
-    app()
+    sys.exit(run(app, arguments))

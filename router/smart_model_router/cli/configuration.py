@@ -61,7 +61,7 @@ def run_check(asked: Check) -> int:
         rows = [("problem", fault.key, f"{fault.value!r} - {fault.expected}") for fault in faults]
         rows += [(finding.level, finding.topic, finding.text) for finding in findings]
         if rows:
-            print_table(("", "key", "found"), rows, sys.stdout)
+            print_table((), rows, sys.stdout)
         notes = sum(finding.level == "note" for finding in findings)
         print_line(f"{source}: {len(faults)} problems, {len(findings) - notes} warnings, {notes} notes")
     return ExitCode.CONFIGURATION if faults else ExitCode.OK

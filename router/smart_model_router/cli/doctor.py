@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from smart_model_router.cli.app import Doctor
 
 
+_LEVELS = ("problem", "warning", "note", "ok")
 _SHOWN_RUNS = 5
 
 
@@ -58,7 +59,8 @@ def store_findings(store: StoreConfig) -> list[DoctorFinding]:
     if store.path is None:
         return [_library(), DoctorFinding("ok", "store", "none: statistics live in memory (store.path)")]
     path = Path(store.path).expanduser()
-    found = [_library(), _file("store", path, STATS_MIGRATIONS, "statistics stay in memory")]
+    told = "statistics stay in memory until `store.path` names a file that can be written"
+    found = [_library(), _file("store", path, STATS_MIGRATIONS, told)]
     if store.shared_state:
         told = "breakers, cooldowns, limits and what the operator says are not shared and end with the process"
         found.append(_file("shared state", state_path(path), STATE_MIGRATIONS, told))
@@ -164,7 +166,8 @@ def run(asked: Doctor) -> int:
     if asked.as_json:
         print_json({"ok": healthy, "findings": [asdict(finding) for finding in findings]})
     else:
-        print_table(("", "what", "found"), [(f.level, f.topic, f.text) for f in findings], sys.stdout)
+        worst_first = sorted(findings, key=lambda finding: _LEVELS.index(finding.level))
+        print_table((), [(f.level, f.topic, f.text) for f in worst_first], sys.stdout)
     if any(finding.level == "problem" for finding in store):
         return ExitCode.CONFIGURATION
     return ExitCode.OK if healthy else ExitCode.FAILED

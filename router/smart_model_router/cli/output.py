@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import IntEnum
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 import typer
@@ -72,15 +73,16 @@ def console(file: TextIO) -> Console:
 
 
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]], file: TextIO) -> None:
-    """A table with a line for each row."""
+    """A table with a line for each row, with a head unless there are no headings."""
     from rich import box  # noqa: PLC0415 - as above
     from rich.table import Table  # noqa: PLC0415 - as above
     from rich.text import Text  # noqa: PLC0415 - as above
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for heading in headings:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, show_header=bool(headings))
+    shown = list(rows)
+    for heading in headings or ("",) * max(map(len, shown), default=0):
         table.add_column(heading, overflow="fold")
-    for row in rows:
+    for row in shown:
         table.add_row(*(Text(printable(cell)) for cell in row))
     console(file).print(table)
 
@@ -122,6 +124,29 @@ class OptionFault(ConfigurationError):
         self.message = "\n".join(fault.message for fault in faults)
         self.args = (self.message,)
 
+
+EXTRAS: Mapping[str, str] = MappingProxyType(
+    {
+        "charset_normalizer": "scoring",
+        "htmldate": "research",
+        "langgraph": "langgraph",
+        "markdown_it": "scoring",
+        "mdit_py_plugins": "scoring",
+        "numpy": "scoring",
+        "opentelemetry": "otel",
+        "publicsuffixlist": "research",
+        "pypdfium2": "pdf",
+        "rich": "cli",
+        "starlette": "gateway",
+        "structlog": "log",
+        "trafilatura": "research",
+        "typer": "cli",
+        "uvicorn": "gateway",
+        "wordllama": "embed",
+        "xllamacpp": "local",
+    }
+)
+"""Modules that a command may find missing, each with the extra that brings it."""
 
 _CODES: tuple[tuple[type[SmartRouterError], ExitCode], ...] = (
     (OptionFault, ExitCode.USAGE),
@@ -185,5 +210,7 @@ def _message(error: Exception) -> str:
         return error.message
     if isinstance(error, OSError):
         return str(error)
+    if isinstance(error, ModuleNotFoundError) and (extra := EXTRAS.get((error.name or "").partition(".")[0])):
+        return f"{error.name} is not installed, it is part of an extra: pip install 'smart-model-router[{extra}]'"
     told = f"{type(error).__name__}: {error}"
     return f"this is a bug in smr, please report it (PYTHONDEVMODE=1 shows where): {told}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal
 
@@ -89,15 +90,28 @@ def references(text: str) -> list[str]:
     return [f"${inner.partition(':-')[0]}" for escape, inner in _REFERENCE.findall(text) if not escape]
 
 
+_LITERAL = re.compile(r"\$([A-Z_][A-Z0-9_]*)|%([A-Z_][A-Z0-9_]*)%")
+"""Capitals alone: the text is shown, and `$ecret` may be a key."""
+
+
+def literal_variable(text: str) -> str:
+    """The variable that a text names as shells do (`$VAR`, `%VAR%`), which is not followed; "" for other texts."""
+    found = _LITERAL.fullmatch(text.strip())
+    return "" if found is None else found[1] or found[2]
+
+
 def _variable(name: str, default: str | None, environ: Mapping[str, str]) -> str:
     if not _NAME.fullmatch(name):
         raise UnknownReferenceError("the name of an environment variable is needed: letters, digits and _")
     # As in a shell, `:-` also replaces a variable that is set to nothing.
     value = environ.get(name) or default
     if value is None:
-        raise UnknownReferenceError(
-            f"the environment variable {name} must be set, or a default given: ${{{name}:-...}}"
-        )
+        wanted = f"must be set, or a default given: ${{{name}:-...}}"
+        if name in environ:
+            raise UnknownReferenceError(f"the environment variable {name} is empty: it {wanted}")
+        near = get_close_matches(name, environ, n=1, cutoff=0.8)
+        hint = f" (did you mean {near[0]}?)" if near else ""
+        raise UnknownReferenceError(f"the environment variable {name} {wanted}{hint}")
     return value
 
 

@@ -71,7 +71,8 @@ def default_config(environ: Mapping[str, str], *, embedded: bool | None = None) 
     raise ConfigurationError(
         "configuration",
         None,
-        f"one of these is needed: ./{FILE_NAME} or a file named by ${VARIABLE}; a provider's key in the environment "
+        f"one of these is needed: ./{FILE_NAME} (smr init) or a file named by ${VARIABLE}; "
+        "a provider's key in the environment "
         f"({', '.join(_key_variables())}); or the embedded model: pip install 'smart-model-router[local]' and "
         "smr local install",
     )

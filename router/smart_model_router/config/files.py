@@ -93,7 +93,7 @@ def _content(path: Path, name: str) -> bytes:
         if path.is_dir():
             raise ConfigurationError("configuration", name, "a file, not a directory, is needed")
         if not path.exists():
-            raise ConfigurationError("configuration", name, "an existing file is needed")
+            raise ConfigurationError("configuration", name, "an existing file is needed (smr init writes a first one)")
         if not path.is_file():  # reading a pipe could block for ever
             raise ConfigurationError("configuration", name, "a regular file is needed")
         return path.read_bytes()

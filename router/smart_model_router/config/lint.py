@@ -7,13 +7,13 @@ value that ends it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal
 from urllib.parse import urlsplit
 
+from smart_model_router.config.conversion import literal_variable
 from smart_model_router.config.known_models import KnownTarget
 from smart_model_router.config.rules import short_keys
 from smart_model_router.config.secret import Secret
@@ -27,8 +27,8 @@ SEARCHING = frozenset({"messages", "responses"})
 """The dialects that have a search of the web; it is translated between them."""
 _OWN_SERVERS = frozenset({"openai_compatible", "ollama", "vllm", "llamacpp", "foundry_local", "scripted", "local"})
 """Kinds of which two entries need not be one service: the host decides whether they fail together."""
-_VARIABLE = re.compile(r"\$([A-Z_][A-Z0-9_]*)|%([A-Z_][A-Z0-9_]*)%")
-"""Capitals alone: the text is shown, and `$ecret` may be a key."""
+_ADDED = ("/v1/v1", "/chat/completions", "/messages", "/responses", "/embeddings", "/completions")
+"""Ends of a base URL that are a mistake."""
 _SHOWN = 4
 
 
@@ -72,11 +72,22 @@ def findings_of(config: RouterConfig, environment: LintEnvironment | None = None
 def _literal_keys(config: RouterConfig, _: LintEnvironment) -> Iterator[ConfigFinding]:
     """A key that is the name of a variable: it is sent as it stands, and refused."""
     for key, secret in _secrets(config):
-        found = _VARIABLE.fullmatch(secret.reveal().strip())
-        if found is not None:
-            name = found[1] or found[2]
-            cannot = f"the text {found[0]} itself is the key, not the value of the variable"
+        name = literal_variable(secret.reveal())
+        if name:
+            cannot = f"the text {secret.reveal().strip()} itself is the key, not the value of the variable"
             yield ConfigFinding("warning", key, cannot, f'write "${{{name}}}" and set {name}')
+
+
+def _addresses(config: RouterConfig, _: LintEnvironment) -> Iterator[ConfigFinding]:
+    """Base URLs that have a part of the paths which the router adds."""
+    for name, provider in config.providers.items():
+        path = urlsplit(provider.base_url or "").path.rstrip("/")
+        found = next((part for part in _ADDED if path.endswith(part)), "")
+        if found:
+            cannot = f"it ends in {found}, which no provider has: the router adds /chat/completions and the like"
+            end = path.removesuffix(found) + ("/v1" if found == "/v1/v1" else "")
+            remedy = f"let it end in {end or '/'}"
+            yield ConfigFinding("warning", spelled(("providers", name, "base_url")), cannot, remedy)
 
 
 def _secrets(config: RouterConfig) -> Iterator[tuple[str, Secret]]:
@@ -193,17 +204,22 @@ def _lost_spans(config: RouterConfig, environment: LintEnvironment) -> Iterator[
 def _unknown_windows(config: RouterConfig, _: LintEnvironment) -> Iterator[ConfigFinding]:
     """Targets without a known window: a prompt that was too long for one of a model is tried at only one more."""
     for name, model in _talking(config):
-        mentions = [mention for tier in model.tiers for mention in tier.targets]
-        unknown = [
-            m.target for m in mentions if _window_matters(config, m) and not _known(config, m).context_tokens.value
-        ]
+        mentions = {
+            spelled(("models", name, "tiers", number, "targets", place)): mention
+            for number, tier in enumerate(model.tiers)
+            for place, mention in enumerate(tier.targets)
+        }
+        unknown = {key: mention.target for key, mention in mentions.items() if _window_is_unknown(config, mention)}
         if len(mentions) > 1 and unknown:
-            cannot = f"no context window is known of {_listed(unknown)}: only a call shows that a prompt is too long"
-            yield ConfigFinding("note", spelled(("models", name)), cannot, "set its `context_tokens`")
+            listed = _listed(unknown.values())
+            cannot = f"no context window is known of {listed}: only a call shows that a prompt is too long"
+            yield ConfigFinding("note", next(iter(unknown)), cannot, "set its `context_tokens`")
 
 
-def _window_matters(config: RouterConfig, mention: TargetConfig) -> bool:
-    return config.providers[mention.provider].kind not in ("local", "scripted") and "*" not in mention.target
+def _window_is_unknown(config: RouterConfig, mention: TargetConfig) -> bool:
+    if config.providers[mention.provider].kind in ("local", "scripted") or "*" in mention.target:
+        return False
+    return _known(config, mention).context_tokens.value is None
 
 
 def _searches(config: RouterConfig, _: LintEnvironment) -> Iterator[ConfigFinding]:
@@ -293,6 +309,7 @@ def _untooled_resorts(config: RouterConfig, _: LintEnvironment) -> Iterator[Conf
 Rule = Callable[[RouterConfig, LintEnvironment], Iterator[ConfigFinding]]
 _RULES: tuple[Rule, ...] = (
     _literal_keys,
+    _addresses,
     _short_keys,
     _unpriced_budgets,
     _inert_recovery,

@@ -27,6 +27,8 @@ T = TypeVar("T")
 _LARGEST = 10**18
 _OTHER_NAMES = {"vision": "images", "context_window": "context_tokens", "function_calling": "tools"}
 """Names that other routers use for our keys, for "did you mean": the spelling alone would not suggest them."""
+_LITELLM = frozenset({"model_list", "litellm_settings", "general_settings", "router_settings", "environment_variables"})
+"""The sections of LiteLLM's configuration."""
 _UNKNOWN_KEY = "unexpected_keyword_argument"
 
 _Found = tuple[Path, ConfigurationError]
@@ -206,6 +208,9 @@ def _worded(section: type, error: ErrorDetails, path: Path) -> ConfigurationErro
         owner = hints.at(section, path[:-1]).base
         known, name = hints.fields_of(owner), hints.key_field(owner)
         word = str(path[-1])
+        if word in _LITELLM and len(path) == 1:
+            wanted = "no such key: this is LiteLLM's; `smr import litellm FILE` converts its configuration"
+            return ConfigurationError(where, masked(word), wanted)
         meant = _OTHER_NAMES.get(word, word)
         meant = meant if meant in known else word
         return ConfigurationError(

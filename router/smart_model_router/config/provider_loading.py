@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Mapping
 from inspect import signature
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import proxy_bypass
 
+from smart_model_router.config.conversion import literal_variable
 from smart_model_router.config.tree import ProviderConfig, RouterConfig
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.domain.ports import Provider
 from smart_model_router.domain.report_text import ProviderAdvice
 from smart_model_router_providers.catalog import KINDS, kind_of, resolve
+
+_QUOTED = re.compile(r"([\"']).*\1")
+_KEYS = re.compile(r"api_keys\[(\d+)\]")
+"""An adapter's argument for credentials, which the configuration calls `api_key`."""
 
 
 def check_kind(config: RouterConfig, name: str) -> None:
@@ -31,7 +40,16 @@ def make_provider(config: RouterConfig, name: str) -> Provider:
     try:
         return _made(config, name)
     except ConfigurationError as error:
-        raise ConfigurationError(f"providers.{name}.{error.key}", error.value, error.expected) from None
+        key = _KEYS.sub("api_key" if len(config.providers[name].api_key) < 2 else r"api_key[\1]", error.key)
+        place = _placed_key(config, name, error.key)
+        raise ConfigurationError(f"providers.{name}.{key}", error.value, f"{error.expected}{place}") from None
+
+
+def _placed_key(config: RouterConfig, name: str, key: str) -> str:
+    """Where the credential that an adapter's error names comes from, in parentheses; "" for other errors."""
+    found = _KEYS.fullmatch(key)
+    places = _advice(name, config.providers[name]).keys
+    return f" ({places[int(found[1])]})" if found and int(found[1]) < len(places) else ""
 
 
 def _made(config: RouterConfig, name: str) -> Provider:
@@ -103,8 +121,29 @@ def advice_of(config: RouterConfig) -> dict[str, ProviderAdvice]:
 def _advice(name: str, provider: ProviderConfig) -> ProviderAdvice:
     several = len(provider.api_key) > 1
     written = [f"providers.{name}.api_key{f'[{number}]' if several else ''}" for number in range(len(provider.api_key))]
-    wanted = kind_of(provider.kind).key_variables
-    variables = [*wanted, *sorted(os.environ.keys() - set(wanted))]
+    kind = kind_of(provider.kind)
+    variables = [*kind.key_variables, *sorted(os.environ.keys() - set(kind.key_variables))]
     by_value = {os.environ[v].strip(): f"${v}" for v in reversed(variables) if os.environ.get(v, "").strip()}
-    places = [by_value.get(key, place) for key, place in zip(keys_of(provider), written or wanted, strict=False)]
-    return ProviderAdvice(tuple(places), "" if provider.base_url is None else f"providers.{name}.base_url")
+    keys = keys_of(provider)
+    places = [_place(key, place, by_value) for key, place in zip(keys, written or kind.key_variables, strict=False)]
+    address = "" if provider.base_url is None else f"providers.{name}.base_url"
+    missing = f"${kind.key_variables[0]} or providers.{name}.api_key" if kind.key_variables and not keys else ""
+    return ProviderAdvice(tuple(places), address, missing, _proxy_variable(provider.base_url or kind.base_url or ""))
+
+
+def _place(key: str, written: str, by_value: Mapping[str, str]) -> str:
+    """The variable that has the key, else its place in the configuration and what is wrong with it there."""
+    if name := literal_variable(key):
+        return f'{written}: it is the text {key.strip()}, not the value of the variable ("${{{name}}}" is)'
+    place = by_value.get(key.strip(), written)
+    return f"{place}: quotation marks are part of its value" if _QUOTED.fullmatch(key.strip()) else place
+
+
+def _proxy_variable(url: str) -> str:
+    """The variable by which a URL is asked through a proxy; "" where it is not."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if host == "localhost" or host.startswith("127.") or host == "::1" or proxy_bypass(parts.netloc):
+        return ""
+    names = (f"{parts.scheme}_proxy", f"{parts.scheme}_proxy".upper())
+    return next((f"${name}" for name in names if os.environ.get(name)), "")

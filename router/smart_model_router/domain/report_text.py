@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from smart_model_router.domain.outcome import FailureClass
+from smart_model_router.domain.remedies import CHANGE, CREDENTIAL, FORBIDDEN, NOT_FOUND, PAGE, SHORTEN, is_page, remedy
 
 if TYPE_CHECKING:
     from smart_model_router.domain.outcome import Failure, Refusal
@@ -29,14 +30,18 @@ class ProviderAdvice:
     """The places where a provider's settings stand. `keys`: where each credential's key comes from, by its number.
 
     A key is `$VARIABLE`, or the path of its entry in the configuration. `address` is the path of its base URL there.
+    `missing` is where a key is to be set, for a provider that needs one and has none. `proxy` is the variable that
+    names the proxy by way of which it is asked.
     """
 
     keys: tuple[str, ...] = ()
     address: str = ""
+    missing: str = ""
+    proxy: str = ""
 
     def key(self, target: str) -> str:
         """The place of the key that a target is called with; `openai/gpt#2` is called with the second."""
-        number = _CREDENTIAL.search(target)
+        number = CREDENTIAL.search(target)
         index = int(number[0][1:]) - 1 if number else 0
         return self.keys[index] if 0 <= index < len(self.keys) else "its key"
 
@@ -64,11 +69,10 @@ _CAUSES: Mapping[FailureClass, str] = MappingProxyType(
         _F.CANCELLED: "was given up",
     }
 )
-_LEAST_ERROR, _FORBIDDEN, _NOT_FOUND = 400, 403, 404
-_CREDENTIAL = re.compile(r"#\d+$")
+_LEAST_ERROR = 400
 _STATUS = re.compile(r"HTTP \d{3}: ")
-_TOO_LONG = frozenset({_F.CONTEXT_LENGTH, _F.TOO_LARGE})
-_SHORTEN = "shorten it, or add a target with a larger window"
+_WAYS_OUT = MappingProxyType({_F.CONTEXT_LENGTH: SHORTEN, _F.TOO_LARGE: SHORTEN, _F.CONTENT_FILTERED: CHANGE})
+"""The ways out of requests that are at fault themselves."""
 
 _REFUSALS: Mapping[str, str] = MappingProxyType(
     {
@@ -158,15 +162,15 @@ def rejection_text(target: str, failure: Failure) -> str:
     """The message of a request that is at fault itself: what the target said of it, and in which words."""
     kind = failure.failure_class
     facts = _facts(failure.status, failure.code)
-    remedy = f" ({_SHORTEN})" if kind in _TOO_LONG else ""
-    return f"{target} {_CAUSES[kind]}{facts}: {_without_status(failure.message)}{remedy}"
+    way = PAGE if is_page(failure.message) else _WAYS_OUT.get(kind, "")
+    return f"{target} {_CAUSES[kind]}{facts}: {_without_status(failure.message)}{f' ({way})' if way else ''}"
 
 
 def attempt_text(attempt: Attempt, advice: ProviderAdvice) -> str:
     """The clause of one call that failed, with its remedy and the provider's own words."""
     words = _own(attempt)
     said = f'. It said: "{words}"' if words else ""
-    return f"{attempt.target.partition('/')[0]} {_deed(attempt)}{_then(_remedy(attempt, advice))}{said}"
+    return f"{attempt.target.partition('/')[0]} {_deed(attempt)}{_then(remedy(attempt, advice))}{said}"
 
 
 def unable_text(model: str, left_out: Iterable[tuple[str, Refusal]]) -> str:
@@ -217,7 +221,7 @@ def _cause(report: RouteReport, attempts: list[Attempt]) -> str:
     alike = sum(a.failure_class is last.failure_class for a in telling)
     times = f" ({alike} times)" if alike > 1 else ""
     advice = report.advice.get(last.target.partition("/")[0], ProviderAdvice())
-    return f"{_name(report, last)} {_deed(last)}{times}{_then(_remedy(last, advice))}"
+    return f"{_name(report, last)} {_deed(last)}{times}{_then(remedy(last, advice))}"
 
 
 def _deed(attempt: Attempt) -> str:
@@ -225,12 +229,14 @@ def _deed(attempt: Attempt) -> str:
     kind = attempt.failure_class or _F.SERVER_ERROR
     shown = _facts(attempt.status, attempt.code)
     what = _CAUSES[kind]
-    if kind is _F.AUTH and attempt.status == _FORBIDDEN:
+    if kind is _F.AUTH and attempt.status == FORBIDDEN:
         what = "does not allow this with its key"
-    elif kind is _F.MISCONFIGURED and attempt.status == _NOT_FOUND:
+    elif kind is _F.MISCONFIGURED and attempt.status == NOT_FOUND:
         what = "does not know this path"
     elif kind is _F.TRANSPORT and attempt.reason:
         return f"{what}: {attempt.reason}"
+    elif kind is _F.MALFORMED and is_page(attempt.message):
+        return f"sent a web page in the place of an answer{shown}"
     elif kind is _F.MALFORMED and attempt.message:
         return f"{what}: {attempt.message}"
     elif kind is _F.TIMEOUT:
@@ -268,31 +274,6 @@ def _length(seconds: float) -> str:
 
 def _then(remedy: str) -> str:
     return f": {remedy}" if remedy else ""
-
-
-def _remedy(attempt: Attempt, advice: ProviderAdvice) -> str:
-    """The way out, by class and provider; "" where waiting, or another target, is all there is."""
-    model = _CREDENTIAL.sub("", attempt.target.partition("/")[2])
-    address, key = advice.address or "its address", advice.key(attempt.target)
-    match attempt.failure_class:
-        case _F.AUTH if attempt.status == _FORBIDDEN:
-            return f"let {key} use {model!r}, or take another"
-        case _F.AUTH:
-            return f"check {key}"
-        case _F.QUOTA:
-            return f"add credit to the account of {key}"
-        case _F.MODEL_GONE:
-            return f"check the name {model!r}, and that {key} may use it"
-        case _F.MISCONFIGURED:
-            return f"check {address}"
-        case _F.TRANSPORT:
-            where = f"check {advice.address} and" if advice.address else "check"
-            trusted = "that $SSL_CERT_FILE has its authority" if "certificate" in attempt.reason else "the network"
-            return f"{where} {trusted}"
-        case _F.CONTEXT_LENGTH | _F.TOO_LARGE:
-            return _SHORTEN
-        case _:
-            return ""
 
 
 def _name(report: RouteReport, told: Attempt | ReportedRefusal) -> str:

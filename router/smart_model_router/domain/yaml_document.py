@@ -17,6 +17,7 @@ from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.domain.redaction import masked
 from smart_model_router.domain.tree_path import Path, spelled
 
+_BARE_REFERENCE = re.compile(r"""[{,:\[]\s*\$\{""")
 _NOTHING = frozenset({"", "~", "null", "Null", "NULL"})
 _TAGS = frozenset(f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool", "null", "seq", "map"))
 
@@ -67,6 +68,17 @@ class Document:
         return self.places.get(path, (1, 1))
 
 
+def _way_out(error: yaml.MarkedYAMLError, content: bytes) -> str:
+    """A hint for the two faults that are made most; "" for any other."""
+    mark = error.problem_mark
+    if "'\\t'" in (error.problem or ""):
+        return ": indent with spaces, it takes no tabs"
+    lines = content.decode("utf-8-sig").splitlines()
+    if mark is not None and mark.line < len(lines) and _BARE_REFERENCE.search(lines[mark.line]):
+        return ': put "${...}" in quotes'
+    return ""
+
+
 def parse(content: bytes, name: str, limits: DocumentLimits = CONFIGURATION, *, typed: bool = False) -> Document:
     """Read one YAML document; `typed`: scalars have types. `name` is the file's, for errors.
 
@@ -82,7 +94,8 @@ def parse(content: bytes, name: str, limits: DocumentLimits = CONFIGURATION, *, 
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f"{name}:{mark.line + 1}:{mark.column + 1}" if mark else name
-        raise ConfigurationError(place, masked(error.problem or "not YAML"), "YAML is needed") from None
+        wanted = f"YAML is needed{_way_out(error, content)}"
+        raise ConfigurationError(place, masked(error.problem or "not YAML"), wanted) from None
     except (yaml.YAMLError, ValueError, OverflowError, RecursionError):
         # Control characters, escapes beyond Unicode, numbers beyond int, excessive nesting.
         raise ConfigurationError(name, "not YAML", "YAML is needed: text without control characters") from None

@@ -145,6 +145,7 @@ class Gateway:
         generation.continue_from(self._generation)
         old, self._generation = self._generation, generation
         self._door = with_cors(self._found, config.gateway.cors)
+        self._tell()
         await generation.router.listen()
         log.info("the new configuration is in use")
         await old.retire()
@@ -163,12 +164,14 @@ class Gateway:
         await asyncio.gather(*(generation.close() for generation in self._generations), return_exceptions=True)
 
     def _made(self, config: RouterConfig) -> RouterGeneration:
-        if self._tells:
-            log_findings(config)
         generation = RouterGeneration(config, self._make(config))
         self._generations.add(generation)
         self._looking.move_in(generation)
         return generation
+
+    def _tell(self) -> None:
+        if self._tells:
+            log_findings(self._generation.config)
 
     def _routes(self) -> list[Route]:
         def route(path: str, walk: Walk, *methods: str) -> Route:
@@ -200,6 +203,7 @@ class Gateway:
     @contextlib.asynccontextmanager
     async def _lifespan(self, app: Any) -> AsyncGenerator[None]:
         del app
+        self._tell()
         await self._figures.start()
         await self._generation.router.listen()
         try:

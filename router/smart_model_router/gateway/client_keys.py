@@ -210,8 +210,10 @@ class KeyRing:
         for digest, api_client in self._clients:  # all of them, always: how long it takes tells nothing
             if hmac.compare_digest(digest, shown):
                 found = api_client
-        if found is None or not text:
+        if not text:
             raise ProblemError(UNAUTHORIZED, "a key of this gateway is needed (Authorization: Bearer, or x-api-key)")
+        if found is None:
+            raise ProblemError(UNAUTHORIZED, "the key is none of this gateway's: one of its `gateway.keys` is needed")
         return found
 
 

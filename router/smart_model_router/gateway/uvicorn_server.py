@@ -29,7 +29,10 @@ def bind(config: GatewayConfig, *, host: str | None, port: int | None) -> tuple[
     """
     host = config.host if host is None else host
     if not config.keys and not is_loopback(host):
-        expected = "an address of this machine alone (127.0.0.1, ::1) is needed while gateway.keys is empty"
+        expected = (
+            "an address of this machine alone (127.0.0.1, ::1) is needed while gateway.keys is empty "
+            "(smr keys new NAME makes one)"
+        )
         raise ConfigurationError("gateway.host", host, expected)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.create_server((host.strip("[]"), config.port if port is None else port), family=family)

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.metadata import packages_distributions
 from inspect import signature
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 from typer.testing import CliRunner
 
 from smart_model_router.cli import app, commands, research_commands, workflow_commands
 from smart_model_router.cli.command import Command
+from smart_model_router.cli.output import EXTRAS
+from tests.meta.repository import project
 
 MODULES = (app, commands, research_commands, workflow_commands)
 COMMANDS = [one for module in MODULES for one in vars(module).values() if getattr(one, "performed_by", "")]
@@ -42,3 +47,12 @@ def test_ctrl_c_before_a_run_of_research_began_says_so(monkeypatch: pytest.Monke
     done = CliRunner().invoke(app.app, ["research", "run", "When?"])
 
     assert (done.exit_code, done.stderr) == (130, "interrupted before it began\n")
+
+
+def test_each_module_of_an_extra_is_brought_by_it() -> None:
+    """The extra that is named for a missing module has the package of that module, or one that brings it."""
+    brought = packages_distributions()
+    extras = project()["project"]["optional-dependencies"]
+    for module, extra in EXTRAS.items():
+        wanted = {canonicalize_name(Requirement(line).name) for line in extras[extra]}
+        assert wanted & {canonicalize_name(name) for name in brought[module]}, module

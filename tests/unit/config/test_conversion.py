@@ -69,7 +69,7 @@ def test_an_empty_default_is_no_key() -> None:
     ("written", "expected"),
     [
         ("${NONE}", "the environment variable NONE must be set"),
-        ("${EMPTY}", "the environment variable EMPTY must be set"),
+        ("${EMPTY}", "the environment variable EMPTY is empty: it must be set"),
         ("os.environ/NONE", "the environment variable NONE must be set"),
         ("${not a name}", "the name of an environment variable"),
         ("${}", "the name of an environment variable"),

@@ -11,7 +11,7 @@ import pytest
 from smart_model_router.config import GatewayKeyConfig, RouterConfig, Secret
 from smart_model_router.config.rules import short_keys
 from smart_model_router.domain.errors import ConfigurationError
-from smart_model_router.gateway.asgi_app import Gateway
+from smart_model_router.gateway.asgi_app import log_findings
 from smart_model_router.gateway.client_keys import KeyRing
 from smart_model_router.http_api import ProblemError
 
@@ -74,7 +74,7 @@ def test_a_short_key_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
     keys = {"team": {"key": "short-key"}, "long": {"key": "k" * 16}, "hashed": {"sha256": "0" * 64}}
     config = RouterConfig.from_mapping({**MINIMAL, "gateway": {"keys": keys}})
     assert [key for key, _ in short_keys(config)] == ["gateway.keys.team.key"]
-    Gateway(lambda: config)
+    log_findings(config)
     assert "gateway.keys.team.key: the key has 9 characters" in caplog.text
     assert "short-key" not in caplog.text
 
