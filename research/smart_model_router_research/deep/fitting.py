@@ -106,7 +106,7 @@ _NEEDED = (
     (re.compile(r"\bnot\b|n't\b"), _DENIAL),
     (_ASKS_NAME, _NAMING),
     (re.compile(r"\bthis \w", re.IGNORECASE), re.compile(r"\bthis\b", re.IGNORECASE)),
-    (re.compile(r"\bis this\W*$", re.IGNORECASE), re.compile(r"^\W*this \w+", re.IGNORECASE)),
+    (re.compile(r"\bis this\W*$", re.IGNORECASE), re.compile(r"^\W*this is\b", re.IGNORECASE)),
 )
 """Questions, and the words of which a statement has to have one to answer them."""
 
