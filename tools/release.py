@@ -107,6 +107,7 @@ def rehearse(wheel: Path, python: str) -> None:
     _run([*uv, "pip", "install", "--quiet", "--no-config", "--python", str(place), "pip", wanted])
     smr = str(place / "bin" / "smr")
     keyless = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
+    keyless["SMART_ROUTER_DATA_DIR"] = str(HOME / "wheel-data")  # the model of this machine's user is not ours to use
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "smart-router.yaml").write_text(FAILOVER, encoding="utf-8")
 

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from fnmatch import fnmatch
 from functools import cache
 from importlib.metadata import version
 from typing import Any
@@ -92,3 +93,13 @@ def test_a_changelog_without_any_section_is_an_error() -> None:
     """The error says which headings were looked for."""
     with pytest.raises(ValueError, match=r"neither \[0\.2\.0\] nor \[Unreleased\]"):
         change_notes("# Changelog\n", "0.2.0")
+
+
+def test_the_sdist_has_everything_that_the_repository_has() -> None:
+    """A packager gets what a clone has: every folder and file of the root that git does not ignore, or reads alone."""
+    named = {path.strip("/") for path in project()["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]}
+    ignored = [line.strip("/") for line in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()]
+    present = {path.name for path in ROOT.iterdir() if not any(fnmatch(path.name, pattern) for pattern in ignored)}
+    by_default = {"LICENSE", "pyproject.toml", ".gitignore"}
+    assert present - named - by_default <= {".git", ".git-blame-ignore-revs"}
+    assert {name for name in named if not (ROOT / name).exists()} == set()
