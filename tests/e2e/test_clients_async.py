@@ -84,8 +84,12 @@ async def test_an_sdks_own_retry_waits_as_long_as_it_is_told(upstream: FaultServ
         started = asyncio.get_running_loop().time()
         answer = await client.chat.completions.create(model="smart", messages=MESSAGES)
         waited = asyncio.get_running_loop().time() - started
+        report = report_of(answer)
+        again = report_of(await client.chat.completions.create(model="smart", messages=MESSAGES))
     assert answer.choices[0].message.content == ECHO
     assert 0.9 <= waited < 20
+    assert ([each.target for each in report.earlier], report.target) == ([None], "ao/big")
+    assert (again.earlier, again.target) == ([], "ao/big")
 
 
 async def test_a_cancelled_call_reaches_the_provider(chatty: AsyncOpenAI, upstream: FaultServer) -> None:

@@ -242,3 +242,26 @@ def test_report_of_something_else_is_an_error() -> None:
     """What no router made has no report."""
     with pytest.raises(LookupError):
         report_of(object())
+
+
+@pytest.mark.parametrize("model", ["smart", "claude"])
+def test_one_report_spans_what_the_sdk_retried(upstream: FaultServer, model: str) -> None:
+    """Each try of the SDK is a request of its own; the last one's report has those before, behind an error, too."""
+    config = fleet(upstream, routing={"max_wait": 0, "degrade_after": 0})
+    with OpenAI(config, max_retries=2) as chatty, Anthropic(config, max_retries=2) as claudish:
+
+        def ask(text: str) -> Any:
+            said: list[Any] = [{"role": "user", "content": text}]
+            if model == "smart":
+                return chatty.chat.completions.create(model=model, messages=said)
+            return claudish.messages.create(model=model, max_tokens=9, messages=said)
+
+        upstream.set([Fault.status(429, headers={"retry-after": "1"})])
+        for text in ("one", "other"):
+            with pytest.raises((openai.RateLimitError, anthropic.RateLimitError)) as told:
+                ask(text)
+            report = report_of(told.value)
+            assert [each.target for each in report.earlier] == [None, None]
+            assert "(asked by the SDK 3 times)" in str(report)
+            assert [line for line in report.lines() if "the SDK's 2nd try" in line]
+            assert [each["target"] for each in report.to_dict()["earlier"]] == [None, None]

@@ -66,7 +66,11 @@ class OpenedReply:
 
 
 class OutOfPatience(Exception):
-    """The SDK's own timeout came first; the cause says how far the router was."""
+    """The SDK's own timeout came first; the report says how far the router was."""
+
+    def __init__(self, late: DeadlineExceeded) -> None:
+        super().__init__(late.message)
+        self.report = late.report
 
 
 async def answer(router: SmartModelRouter, sent: Sent) -> HttpReply | OpenedReply:
@@ -110,7 +114,7 @@ async def _routed(router: SmartModelRouter, sent: Sent) -> HttpReply | OpenedRep
         stream = await open_stream(router, ask)
     except DeadlineExceeded as expired:
         if ask.own_deadline:
-            raise OutOfPatience(expired.message) from expired
+            raise OutOfPatience(expired) from expired
         raise
     headers = _named(report_headers(stream.report, stream=True), stream.report)
     return OpenedReply(headers, stream, stream.report)

@@ -12,6 +12,7 @@ import httpx2
 
 from smart_model_router.clients.in_process import OpenedReply, OutOfPatience, Sent, answer
 from smart_model_router.clients.reports import EXTENSION
+from smart_model_router.clients.retries import join_earlier_tries
 from smart_model_router.domain.errors import RouterUnavailable, StreamInterrupted
 from smart_model_router.flow.portal import Portal, WouldBlock
 from smart_model_router.http_api import EdgeStream, HttpReply, error_frame, problem_of
@@ -19,6 +20,9 @@ from smart_model_router.router import SmartModelRouter
 
 _NOT_REACHED = (WouldBlock, RouterUnavailable)
 """Exceptions that the portal itself raises: every other failure is a reply."""
+
+
+_LEAST_ERROR = 400
 
 
 class Frames:
@@ -105,6 +109,8 @@ class RouterTransport(httpx2.BaseTransport, httpx2.AsyncBaseTransport, httpx.Bas
         except _NOT_REACHED as told:
             raise http.ConnectError(str(told), request=request) from told
         except OutOfPatience as late:
+            if late.report is not None:
+                join_earlier_tries(sent, late.report, failed=True)
             raise http.ReadTimeout(str(late), request=request) from late
 
     async def handle_async_request(self, request: Any) -> Any:
@@ -117,6 +123,8 @@ class RouterTransport(httpx2.BaseTransport, httpx2.AsyncBaseTransport, httpx.Bas
         except _NOT_REACHED as told:
             raise http.ConnectError(str(told), request=request) from told
         except OutOfPatience as late:
+            if late.report is not None:
+                join_earlier_tries(sent, late.report, failed=True)
             raise http.ReadTimeout(str(late), request=request) from late
 
     def close(self) -> None:
@@ -132,6 +140,7 @@ class RouterTransport(httpx2.BaseTransport, httpx2.AsyncBaseTransport, httpx.Bas
     def _response(self, http: Any, request: Any, sent: Sent, got: HttpReply | OpenedReply) -> Any:
         extensions: dict[str, Any] = {"http_version": b"HTTP/1.1"}
         if got.report is not None:
+            join_earlier_tries(sent, got.report, failed=isinstance(got, HttpReply) and got.status >= _LEAST_ERROR)
             extensions[EXTENSION] = got.report
         headers = dict(got.headers)
         if isinstance(got, HttpReply):

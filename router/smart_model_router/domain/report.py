@@ -114,6 +114,7 @@ class RouteReport:
     off nothing but what `recoveries` name. `notes` are faults that did not end a stream (a missing terminator), and why
     an answer that was delivered is not complete (bytes that are not UTF-8). `choice` is the rank of `target` among the
     targets that could have served, 1 the first. `advice` says where each provider's settings stand, for remedies.
+    `earlier` are the reports of the tries before, in order, where the SDK of a client retried.
 
     `str(report)` is one line in plain words: what happened, why, and what to do. `lines()` has the figures too.
     """
@@ -142,6 +143,7 @@ class RouteReport:
     recoveries: list[StreamRecovery] = field(default_factory=list)
     choice: int = 1
     advice: Mapping[str, ProviderAdvice] = field(default_factory=dict, repr=False, compare=False)
+    earlier: list[RouteReport] = field(default_factory=list)
 
     def __str__(self) -> str:
         return headline(self)
@@ -171,6 +173,10 @@ class RouteReport:
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain JSON values."""
+        return {**self._as_dict(), "earlier": [report._as_dict() for report in self.earlier]}
+
+    def _as_dict(self) -> dict[str, Any]:
+        """Return the report without those of earlier tries."""
         return {
             "request_id": self.request_id,
             "model": self.model,

@@ -109,18 +109,23 @@ _FILTERED: Mapping[str, str] = MappingProxyType(
 
 def headline(report: RouteReport) -> str:
     """The one line of a request: what served it and why not the first choice, or what went wrong and what to do."""
-    causes = "; ".join(causes_of(report))
+    causes = "; ".join(dict.fromkeys(cause for each in (*report.earlier, report) for cause in causes_of(each)))
+    tries = len(report.earlier) + 1
     if report.target is None:
-        return causes or "no target was asked"
+        asked = f"{causes} (asked by the SDK {tries} times)" if report.earlier else causes
+        return asked or "no target was asked"
+    retried = f", at the SDK's {_ordinal(tries)} try" if report.earlier else ""
     because = f": {causes}" if causes else ""
     waited = f", {report.waited_seconds:.1f} s of it waiting" if report.waited_seconds else ""
     cut = "" if report.complete else ", incomplete"
-    return f"served by {report.target} ({_rank(report)}{cut}) in {report.seconds:.1f} s{waited}{because}"
+    return f"served by {report.target} ({_rank(report)}{cut}) in {report.seconds:.1f} s{waited}{retried}{because}"
 
 
 def lines(report: RouteReport) -> Iterator[str]:
     """Yield the headline, then every attempt, refusal, wait and loss with its figures."""
     yield f"{report.request_id}: {headline(report)}"
+    for number, earlier in enumerate(report.earlier, 1):
+        yield f"  the SDK's {_ordinal(number)} try, {earlier.request_id}: {'; '.join(causes_of(earlier))}"
     for attempt in report.attempts:
         yield f"  asked    {_attempt_in_full(attempt)}"
     for refusal in report.refusals:
@@ -314,11 +319,15 @@ def _own(attempt: Attempt) -> str:
 def _rank(report: RouteReport) -> str:
     if report.last_resort:
         return f"the last resort, {report.requested_tier} was asked for"
-    teen = report.choice % 100 in (11, 12, 13)
-    rank = f"{report.choice}{'th' if teen else _ENDINGS.get(report.choice % 10, 'th')} choice"
+    rank = f"{_ordinal(report.choice)} choice"
     if report.actual_tier != report.requested_tier:
         rank += f", tier {report.actual_tier} in place of {report.requested_tier}"
     return rank
+
+
+def _ordinal(number: int) -> str:
+    teen = number % 100 in (11, 12, 13)
+    return f"{number}{'th' if teen else _ENDINGS.get(number % 10, 'th')}"
 
 
 def _attempt_in_full(attempt: Attempt) -> str:

@@ -387,6 +387,7 @@ def test_a_report_is_one_line_of_json_with_everything_in_it() -> None:
         "ruled_out": {"a/big": "TIMEOUT"},
         "losses": ["signature"],
         "recoveries": [],
+        "earlier": [],
     }
 
 
