@@ -46,11 +46,15 @@ def collector() -> Generator[tuple[str, list[tuple[str, bytes]]]]:
             thread.join()
 
 
-def test_spans_reach_the_collector_that_the_environment_names(server: FaultServer, tmp_path: Path) -> None:
+@pytest.mark.parametrize("arguments", [(), ("--workers", "2")], ids=["one process", "workers"])
+def test_spans_reach_the_collector_that_the_environment_names(
+    arguments: tuple[str, ...], server: FaultServer, tmp_path: Path
+) -> None:
     """Under the service's name, for each request and each call; those that wait at the end are sent then."""
     with collector() as (address, got):
         environ = {"OTEL_EXPORTER_OTLP_ENDPOINT": address, "OTEL_SERVICE_NAME": "our-gateway"}
-        with served(fleet(server), tmp_path, environ=environ, telemetry=TRACES) as gateway:
+        config = fleet(server, store={"path": str(tmp_path / "stats.db")}, telemetry=TRACES)
+        with served(config, tmp_path, environ=environ, arguments=arguments) as gateway:
             asked = {"model": "smart", "messages": MESSAGES}
             assert httpx2.post(f"{gateway.base_url}/v1/chat/completions", json=asked).status_code == 200
             gateway.stop()
