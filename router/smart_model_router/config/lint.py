@@ -64,9 +64,18 @@ class LintEnvironment:
 
 
 def findings_of(config: RouterConfig, environment: LintEnvironment | None = None) -> list[ConfigFinding]:
-    """Every finding, in the order of the rules. The kinds of all providers must be known (see `check_kind`)."""
+    """Every finding, in the order of the rules. The kinds of all providers must be known (see `check_kind`).
+
+    What is the same in several places is told once, at the first of them.
+    """
     facts = environment or LintEnvironment()
-    return [finding for rule in _RULES for finding in rule(config, facts)]
+    places: dict[tuple[FindingLevel, str, str], list[str]] = {}
+    for finding in (finding for rule in _RULES for finding in rule(config, facts)):
+        places.setdefault((finding.level, finding.cannot, finding.remedy), []).append(finding.key)
+    return [
+        ConfigFinding(level, keys[0], f"{cannot} (also {_listed(keys[1:])})" if keys[1:] else cannot, remedy)
+        for (level, cannot, remedy), keys in places.items()
+    ]
 
 
 def _literal_keys(config: RouterConfig, _: LintEnvironment) -> Iterator[ConfigFinding]:
@@ -166,12 +175,12 @@ def _inert_recovery(config: RouterConfig, _: LintEnvironment) -> Iterator[Config
         able = [mention for mention in mentions if _continues(config, mention)]
         if policy.mode not in CONTINUING or len(able) > 1 or len(mentions) == len(able):
             continue
-        key = spelled(("routing", "recovery") if model.recovery is None else ("models", name, "recovery"))
+        key = spelled(("models", name) if model.recovery is None else ("models", name, "recovery"))
         one = f"only {able[0].target} can go on with an answer, and" if able else "no target can go on with an answer:"
         why = (
             "nothing continues its own streams while it is down" if able else "`prefill: none`, or no Chat or Messages"
         )
-        cannot = f"`{policy}` cannot work for model {name}: {one} {why}"
+        cannot = f"`recovery: {policy}` cannot work: {one} {why}"
         yield ConfigFinding("warning", key, cannot, "give it a target that can, or `recovery: buffered` or `none`")
 
 
@@ -203,17 +212,19 @@ def _lost_spans(config: RouterConfig, environment: LintEnvironment) -> Iterator[
 
 def _unknown_windows(config: RouterConfig, _: LintEnvironment) -> Iterator[ConfigFinding]:
     """Targets without a known window: a prompt that was too long for one of a model is tried at only one more."""
+    unknown: dict[str, str] = {}
     for name, model in _talking(config):
-        mentions = {
-            spelled(("models", name, "tiers", number, "targets", place)): mention
+        mentions = [
+            (mention, spelled(("models", name, "tiers", number, "targets", place)))
             for number, tier in enumerate(model.tiers)
             for place, mention in enumerate(tier.targets)
-        }
-        unknown = {key: mention.target for key, mention in mentions.items() if _window_is_unknown(config, mention)}
-        if len(mentions) > 1 and unknown:
-            listed = _listed(unknown.values())
-            cannot = f"no context window is known of {listed}: only a call shows that a prompt is too long"
-            yield ConfigFinding("note", next(iter(unknown)), cannot, "set its `context_tokens`")
+        ]
+        if len(mentions) > 1:
+            found = {mention.target: key for mention, key in mentions if _window_is_unknown(config, mention)}
+            unknown |= {target: key for target, key in found.items() if target not in unknown}
+    if unknown:
+        cannot = f"no context window is known of {_listed(unknown)}: only a call shows that a prompt is too long"
+        yield ConfigFinding("note", next(iter(unknown.values())), cannot, "set its `context_tokens`")
 
 
 def _window_is_unknown(config: RouterConfig, mention: TargetConfig) -> bool:
@@ -233,9 +244,7 @@ def _searches(config: RouterConfig, _: LintEnvironment) -> Iterator[ConfigFindin
             for provider in providers
             if not _takes_search(config, provider)
         )
-        cannot = (
-            f"web search and other tools that run at a provider {said} for {', '.join(name for _, name, _ in named)}"
-        )
+        cannot = f"web search and other tools that run at a provider {said} for {_listed(name for _, name, _ in named)}"
         remedy = (
             'Codex CLI sends a web search by default (`web_search = "disabled"` ends that), Claude Code when it '
             f"searches; to be served without: {', '.join(dropping)}"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,8 @@ SOUND: dict[str, Any] = {
     "providers": PROVIDERS,
     "models": {"smart": {"tiers": [{"targets": ["o/gpt-5", "a/claude-opus-4-5"]}], "last_resort": []}},
 }
-FENCE = re.compile(r"^```(?:yaml|python)[^\n]*\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^```(yaml|python)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+WHOLE = re.compile(r"version: 1\n")
 
 
 def found(changes: Mapping[str, Any], environment: LintEnvironment | None = None) -> list[ConfigFinding]:
@@ -102,12 +105,12 @@ CASES: dict[str, tuple[dict[str, Any], str, str, str]] = {
             }
         },
         "models.smart.recovery",
-        "`continue` cannot work for model smart: no target can go on with an answer",
+        "`recovery: continue` cannot work: no target can go on with an answer",
         "`recovery: buffered` or `none`",
     ),
     "one target that goes on": (
         model(["o/gpt-5", {"target": "a/claude-opus-4-5", "prefill": "none"}]),
-        "routing.recovery",
+        "models.smart",
         "only o/gpt-5 can go on with an answer",
         "give it a target that can",
     ),
@@ -230,6 +233,15 @@ def test_nothing_is_said_where_nothing_is_wrong(changes: dict[str, Any]) -> None
 ENVIRON = {"OPENAI_API_KEY": "sk-o", "ANTHROPIC_API_KEY": "sk-a", "TEAM_KEY": "k" * 20}
 
 
+def test_what_is_the_same_in_many_models_is_told_once() -> None:
+    """A hundred models of one account are two lines, which name the first of them and count the others."""
+    models = {f"m{n}": {"targets": [f"x/own-{n}", f"x/other-{n}"], "last_resort": []} for n in range(100)}
+    said = found({"providers": {"x": server("h", hosted_tools="drop")}, "models": models})
+    assert [finding.key for finding in said] == ["models.m0", "models.m0.tiers[0].targets[0]"]
+    assert "(also models.m1, models.m2, models.m3, models.m4 and 95 more)" in said[0].cannot
+    assert "and 196 more" in said[1].cannot
+
+
 @pytest.mark.parametrize(("providers", "level"), [({"o": OPENAI}, "note"), ({"o": OPENAI, "a": ANTHROPIC}, "warning")])
 def test_one_account_alone_is_no_mistake(providers: dict[str, Any], level: str) -> None:
     """A warning only where a provider is configured that could have been named."""
@@ -237,42 +249,80 @@ def test_one_account_alone_is_no_mistake(providers: dict[str, Any], level: str) 
     assert finding.level == level
 
 
-def documented() -> dict[str, dict[str, Any]]:
-    """Every whole configuration of the documents, by its place."""
-    read = {}
-    for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
+def documented() -> dict[str, Any]:
+    """Every whole configuration of the documents and examples, by its place: YAML, and what programs spell out."""
+    read: dict[str, Any] = {}
+    for path in (
+        ROOT / "README.md",
+        *sorted((ROOT / "docs").rglob("*.md")),
+        *sorted((ROOT / "examples").rglob("*.py")),
+    ):
         text = path.read_text(encoding="utf-8")
-        for match in FENCE.finditer(text):
-            if match["code"].startswith("version: 1\n"):
-                place = f"{path.relative_to(ROOT)}:{text.count(chr(10), 0, match.start()) + 1}"
-                read[place] = yaml.safe_load(match["code"])
+        blocks = (
+            [(0, "python", text)] if path.suffix == ".py" else [(m.start(), m[1], m[2]) for m in FENCE.finditer(text)]
+        )
+        for at, language, code in blocks:
+            line = text.count("\n", 0, at) + 1
+            found = spelled_out(code) if language == "python" else [yaml.safe_load(code)] if WHOLE.match(code) else []
+            read |= {f"{path.relative_to(ROOT)}:{line}.{number}": tree for number, tree in enumerate(found)}
     return read
 
 
+def spelled_out(code: str) -> list[Any]:
+    """The configurations that a program has as literals."""
+    found = []
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Dict) and any(isinstance(k, ast.Constant) and k.value == "version" for k in node.keys):
+            with suppress(ValueError):  # parts of it are computed
+                found.append(ast.literal_eval(node))
+    return [tree for tree in found if "models" in tree and "providers" in tree]
+
+
+WINDOW, SEARCH, ALONE, AGENTS = (
+    "no context window is known",
+    "are refused: no target",
+    "have no fallback",
+    "takes no tools",
+)
+TOGETHER = "fail together"
 TOLD = {
-    "docs/how-to/chaos.md": {"no context window is known"},
-    "docs/how-to/gateway.md": set[str](),
-    "README.md": set[str](),
-    "docs/how-to/drop-in.md": {"fail together", "no context window is known", "are refused"},
-    "docs/how-to/local-model.md": {"takes no tools"},
-    "docs/how-to/model-names.md": {"have no fallback", "are refused"},
-    "docs/how-to/passthrough.md": {"are refused"},
-    "docs/how-to/recovery.md": {"no context window is known", "are refused"},
-    "docs/how-to/streams-and-errors.md": {"are refused"},
-    "docs/how-to/workflows.md": {"are refused"},
+    "README.md": {WINDOW, ALONE},
+    "docs/configuration.md": {WINDOW, SEARCH, AGENTS},
+    "docs/how-to/chaos.md": {WINDOW},
+    "docs/how-to/drop-in.md": {TOGETHER, WINDOW, SEARCH},
+    "docs/how-to/local-model.md": {AGENTS},
+    "docs/how-to/model-names.md": {ALONE, SEARCH},
+    "docs/how-to/own-provider.md": {SEARCH},
+    "docs/how-to/passthrough.md": {SEARCH},
+    "docs/how-to/recovery.md": {WINDOW, SEARCH},
+    "docs/how-to/requests.md": {TOGETHER, WINDOW, SEARCH},
+    "docs/how-to/scoring.md": {SEARCH},
+    "docs/how-to/streams-and-errors.md": {SEARCH},
+    "docs/how-to/workflows.md": {SEARCH},
+    "docs/observability.md": {SEARCH},
+    "examples/own_provider.py": {WINDOW, ALONE},
 }
-"""What is true, and said, of each configuration of the documents: most are cut down to what their page is about."""
+"""What is true, and said, of the configurations of each document: most are cut down to what their page is about."""
 
 
 def test_the_configurations_of_the_documents_have_no_finding_that_is_untrue() -> None:
-    """Of the README's nothing is said; of others what is true of them, by name."""
-    read = documented()
-    assert {place.partition(":")[0] for place in read} == set(TOLD)
-    for place, tree in read.items():
-        said = [finding.text for finding in findings_of(RouterConfig.from_mapping(tree, environ=ENVIRON))]
-        wanted = TOLD[place.partition(":")[0]]
-        assert {words for words in wanted if any(words in text for text in said)} == wanted, (place, said)
-        assert [text for text in said if not any(words in text for words in wanted)] == [], place
+    """Each finding is one that is listed for its page, and pages that are not listed have none."""
+    said: dict[str, set[str]] = {}
+    for place, tree in documented().items():
+        texts = [finding.text for finding in findings_of(RouterConfig.from_mapping(tree, environ=ENVIRON))]
+        page, known = place.partition(":")[0], (WINDOW, SEARCH, ALONE, AGENTS, TOGETHER)
+        assert [text for text in texts if not any(words in text for words in known)] == [], place
+        said.setdefault(page, set()).update(words for words in known if any(words in text for text in texts))
+    assert {page: words for page, words in said.items() if words} == TOLD
+    assert len(said) >= 15
+
+
+def test_the_file_of_the_readme_has_no_finding() -> None:
+    """It is the one that is copied."""
+    (tree,) = [
+        tree for place, tree in documented().items() if place.startswith("README.md") and "openai" in tree["providers"]
+    ]
+    assert findings_of(RouterConfig.from_mapping(tree, environ=ENVIRON)) == []
 
 
 @pytest.mark.parametrize(
