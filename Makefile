@@ -128,7 +128,7 @@ docs: setup  ## the documentation as a site, in build/site, with every link chec
 	$(BIN)/python -m tools.docs_site
 	$(BIN)/pytest tests/meta
 
-browser: setup  ## the dashboard in a real browser; brings chromium (Debian, as root) and playwright itself
+browser: setup  ## the dashboard and the documentation's search in a real browser; brings chromium (Debian, as root) and playwright itself
 	$(BIN)/python tools/browser.py
 
 agents: setup  ## coding agents, SDKs and frameworks against `smr serve` and a failing provider, brought by itself; ONLY=codex

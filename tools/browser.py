@@ -1,4 +1,4 @@
-"""The lane of a real browser: sets itself up (Debian's chromium, playwright beside our own environment), then tests.
+"""The lane of a real browser: sets itself up (Debian's chromium, playwright, the built documentation), then tests.
 
 `--screenshots` takes the pictures of docs/images instead. Playwright lives in `.browser`, which sees everything of
 the environment this runs in: nothing is added to that one.
@@ -17,6 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 HOME = ROOT / ".browser"
 PYTHON = HOME / "bin" / "python"
+SITE = [sys.executable, "-m", "tools.docs_site"]
 PLAYWRIGHT = "playwright==1.*"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
@@ -51,6 +52,8 @@ def main() -> int:
     """Set up, then run the tests (or take the pictures); the exit code."""
     environment = {**os.environ, "SMR_BROWSER": browser(), "SMR_PROGRAM": str(Path(sys.executable).with_name("smr"))}
     prepare()
+    if "--screenshots" not in sys.argv[1:] and subprocess.run(SITE, cwd=ROOT, check=False).returncode:
+        return 1
     if "--screenshots" in sys.argv[1:]:
         environment["SMR_SCREENSHOTS"] = str(ROOT / "docs" / "images")
     command = [str(PYTHON), "-m", "pytest", "tests/browser", "-p", "no:randomly", "-p", "no:cacheprovider"]

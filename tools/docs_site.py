@@ -101,7 +101,7 @@ def on_files(files: Any, config: Any) -> Any:
 
 def on_page_markdown(markdown: str, page: Any, config: Any, **_: Any) -> str:
     """Adapt the text of a page."""
-    return page_text(markdown, page.file.src_uri, f"{config['repo_url']}/blob/main")
+    return page_text(markdown, page.file.src_uri, f"{config['extra']['repository']}/blob/main")
 
 
 # The check of the built site -----------------------------------------------------------------------------------------
