@@ -121,7 +121,10 @@ def is_loadable() -> Readiness:
     if not found.runtime:
         return found
     command = [sys.executable, "-c", f"import {RUNTIME_MODULE}"]
-    done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", check=False)  # noqa: S603 - ours
+    try:
+        done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", check=False)  # noqa: S603 - ours
+    except OSError:  # no process can be started: nothing is known against it
+        return found
     if done.returncode == 0:
         return found
     said = done.stderr.strip().rpartition("\n")[2] or f"exit code {done.returncode}"

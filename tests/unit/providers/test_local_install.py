@@ -207,3 +207,9 @@ def test_a_runtime_that_does_not_load_is_not_ready(
     remedy = f"xllamacpp {problem}; Debian and Ubuntu: apt-get install libgomp1; " if problem else ""
     assert found.reason == f"{remedy}the model file is not installed: smr local install"
     assert found.runtime == (not problem)
+
+
+def test_a_runtime_that_cannot_be_tried_is_not_called_broken(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no process can be started, what is known without one is the answer."""
+    monkeypatch.setattr(sys, "executable", str(home / "nowhere"))
+    assert is_loadable() == is_ready()
