@@ -11,7 +11,7 @@ import posixpath
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from urllib.parse import unquote, urldefrag, urlsplit
 ROOT = Path(__file__).resolve().parents[1]
 SITE = ROOT / "build" / "site"
 PACKAGES = ("mkdocs-material==9.*", "mkdocstrings[python]==1.*", "ruff")  # ruff breaks the lines of long signatures
-BESIDE = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md"}
+BESIDE = {"README.md": "start.md", "CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md"}
 """Documents at the root of the repository that are pages of the site."""
 _CODE = re.compile(r"(^```.*?^```$|`[^`\n]*`)", re.DOTALL | re.MULTILINE)
 _LINK = re.compile(r"(?<=\]\()([^()\s]+)(?=\))")
@@ -53,12 +53,30 @@ def repository_link(target: str, page: str, base: str) -> str:
     return target if path.startswith("docs/") else f"{base}/{path}{mark}{anchor}"
 
 
+def root_text(text: str, base: str) -> str:
+    """Return a document of the root of the repository as a page of the site: its links lead there, or to `base`."""
+
+    def link(found: re.Match[str]) -> str:
+        file, mark, anchor = found[1].partition("#")
+        if re.match(r"[a-z]+:|$", file):
+            return found[1]
+        inside = BESIDE.get(file, file.removeprefix("docs/") if file.startswith("docs/") else f"{base}/{file}")
+        return inside + mark + anchor
+
+    return _outside_code(text, lambda prose: _LINK.sub(link, prose))
+
+
 def page_text(text: str, page: str, base: str) -> str:
     """Return the Markdown of a page for the site: without marks for tests, its links as `repository_link` has them."""
+    shown = _MARK.sub(r"\1", text)
+    return _outside_code(shown, lambda prose: _LINK.sub(lambda found: repository_link(found[1], page, base), prose))
+
+
+def _outside_code(text: str, change: Callable[[str], str]) -> str:
+    """Return the Markdown with `change` made to all of it but its code."""
     parts = _CODE.split(text)
-    prose = (_LINK.sub(lambda found: repository_link(found[1], page, base), part) for part in parts[::2])
-    code = (_MARK.sub(r"\1", part) for part in parts[1::2])
-    return "".join(part for pair in zip(prose, [*code, ""], strict=True) for part in pair)
+    parts[::2] = map(change, parts[::2])
+    return "".join(parts)
 
 
 def public_modules(page: str) -> list[str]:
@@ -93,15 +111,18 @@ def on_files(files: Any, config: Any) -> Any:
         content = f"# {module}\n\n::: {module}\n"
         files.append(File.generated(config, f"reference/{module}.md", content=content))
     for name, page in BESIDE.items():
-        text = (ROOT / name).read_text(encoding="utf-8")
-        inside = _LINK.sub(lambda found: re.sub(r"^docs/", "", found[1]), text)
-        files.append(File.generated(config, page, content=inside))
+        text = root_text((ROOT / name).read_text(encoding="utf-8"), _base(config))
+        files.append(File.generated(config, page, content=text))
     return files
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, **_: Any) -> str:
     """Adapt the text of a page."""
-    return page_text(markdown, page.file.src_uri, f"{config['extra']['repository']}/blob/main")
+    return page_text(markdown, page.file.src_uri, _base(config))
+
+
+def _base(config: Any) -> str:
+    return f"{config['extra']['repository']}/blob/main"
 
 
 # The check of the built site -----------------------------------------------------------------------------------------

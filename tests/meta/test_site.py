@@ -13,7 +13,7 @@ import yaml
 
 import smart_model_router
 from tests.meta.repository import ROOT, documents, relative
-from tools.docs_site import anchors, dead_links, page_text, public_modules, repository_link
+from tools.docs_site import BESIDE, anchors, dead_links, page_text, public_modules, repository_link, root_text
 
 DOCS = ROOT / "docs"
 _CODE = re.compile(r"^```.*?^```$|`[^`\n]*`", re.DOTALL | re.MULTILINE)
@@ -46,7 +46,7 @@ def test_every_page_is_in_the_navigation() -> None:
     """The navigation has each page of docs/ once, but for records, which have an index, and no other page."""
     left_out = SITE["not_in_nav"].split()
     pages = [*named(SITE["nav"])]
-    made = [page for page in pages if page.startswith("reference/") or page in ("changelog.md", "contributing.md")]
+    made = [page for page in pages if page.startswith("reference/") or page in BESIDE.values()]
     written = [path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")]
     listed = [page for page in written if not any(fnmatch(f"/{page}", pattern) for pattern in left_out)]
     assert sorted(set(pages) - set(made)) == sorted(listed)
@@ -107,6 +107,13 @@ def test_headings_have_the_anchors_that_the_repository_gives_them() -> None:
 def test_a_link_out_of_the_docs_leads_to_the_repository(page: str, target: str, expected: str) -> None:
     """Links within docs/ stay; the two documents beside it have pages of the site."""
     assert repository_link(target, page, "BASE") == expected
+
+
+def test_a_document_of_the_root_leads_to_pages_of_the_site() -> None:
+    """Pages below docs/, the other documents of the root, and for the rest the repository."""
+    text = "[a](docs/a.md#x) ![b](docs/b.png) [c](CONTRIBUTING.md) [d](examples/d.py) [e](https://f/) [g](#h) `[i](j)`"
+    shown = "[a](a.md#x) ![b](b.png) [c](contributing.md) [d](BASE/examples/d.py) [e](https://f/) [g](#h) `[i](j)`"
+    assert root_text(text, "BASE") == shown
 
 
 def test_a_page_is_shown_without_the_marks_of_its_tests() -> None:
