@@ -82,9 +82,14 @@ def _literal_keys(config: RouterConfig, _: LintEnvironment) -> Iterator[ConfigFi
     """A key that is the name of a variable: it is sent as it stands, and refused."""
     for key, secret in _secrets(config):
         name = literal_variable(secret.reveal())
-        if name:
-            cannot = f"the text {secret.reveal().strip()} itself is the key, not the value of the variable"
-            yield ConfigFinding("warning", key, cannot, f'write "${{{name}}}" and set {name}')
+        if not name:
+            continue
+        if key.startswith("gateway."):  # the text lets clients in, so it is not shown
+            cannot = "the name of a variable itself is the key, not the value of the variable: it can be guessed"
+            yield ConfigFinding("warning", key, cannot, 'write "${NAME}" and set the variable')
+            continue
+        cannot = f"the text {secret.reveal().strip()} itself is the key, not the value of the variable"
+        yield ConfigFinding("warning", key, cannot, f'write "${{{name}}}" and set {name}')
 
 
 def _addresses(config: RouterConfig, _: LintEnvironment) -> Iterator[ConfigFinding]:

@@ -69,7 +69,7 @@ CASES: dict[str, tuple[dict[str, Any], str, str, str]] = {
         {"gateway": {"keys": {"team": {"key": "$TEAM_KEY_OF_THE_GATEWAY"}}}},
         "gateway.keys.team.key",
         "itself is the key",
-        'write "${TEAM_KEY_OF_THE_GATEWAY}"',
+        'write "${NAME}" and set the variable',
     ),
     "a path twice": (
         {"providers": {**PROVIDERS, "o": {**OPENAI, "base_url": "https://api.openai.com/v1/v1"}}},
@@ -188,6 +188,13 @@ def test_a_finding_names_its_place_what_cannot_work_and_what_would_be_right(
     of_it = [finding for finding in said if cannot in finding.cannot]
     assert [(finding.key, remedy in finding.remedy) for finding in of_it] == [(key, True)], said
     assert {finding.key for finding in said if finding.level == "warning"} <= {key, "models.smart"}
+
+
+def test_no_key_that_lets_clients_in_is_shown() -> None:
+    """Neither a literal variable nor a short key of the gateway stands in a finding."""
+    said = found({"gateway": {"keys": {"a": {"key": "$SECRET_ONE"}, "b": {"key": "SecretTwo"}}}})
+    assert len(said) == 3
+    assert not [finding for finding in said if "SECRET_ONE" in str(finding) or "SecretTwo" in str(finding)]
 
 
 SILENT: dict[str, dict[str, Any]] = {
