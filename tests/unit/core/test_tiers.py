@@ -368,3 +368,29 @@ def test_equals_without_a_group_are_not_siblings() -> None:
     """Two targets that name no group have none in common."""
     made = planned(request(), one_tier(facts("a/x"), facts("b/x")))
     assert made.is_fallback("b/x", "ordered")
+
+
+def test_the_window_of_a_target_that_leaves_tools_counts_for_requests_without_them() -> None:
+    """With tools, which it does not get, the prompt is shorter than it is here: the target itself counts."""
+    resort = facts("l/local", context_tokens=10, leaves_tools=True)
+    route = one_tier(facts("a/big"), last_resort=(resort,))
+    long = "x" * 100
+    assert planned(request(user=long), route).last_resort == ()
+    tools = [{"type": "function", "function": {"name": "f"}}]
+    assert planned(request(tools=tools, user=long), route).last_resort == (resort,)
+
+
+@pytest.mark.parametrize(
+    ("known", "goes_on"),
+    [
+        ({}, True),
+        ({"prefill": "none"}, False),
+        ({"dialects": frozenset({"responses"})}, False),
+        ({"prefill": "prefix", "dialects": frozenset({"responses", "chat"})}, True),
+    ],
+)
+def test_a_target_goes_on_with_an_answer_in_two_dialects_unless_it_never_does(
+    known: dict[str, Any], goes_on: bool
+) -> None:
+    """Chat and Messages can ask for it; `prefill: none` says that it does not."""
+    assert facts("a/big", **known).continues_answers is goes_on
