@@ -71,6 +71,7 @@ _CAUSES: Mapping[FailureClass, str] = MappingProxyType(
 )
 _LEAST_ERROR = 400
 _STATUS = re.compile(r"HTTP \d{3}: ")
+_SLOW = frozenset({_F.CANCELLED, _F.TIMEOUT})
 _WAYS_OUT = MappingProxyType({_F.CONTEXT_LENGTH: SHORTEN, _F.TOO_LARGE: SHORTEN, _F.CONTENT_FILTERED: CHANGE})
 """The ways out of requests that are at fault themselves."""
 
@@ -155,6 +156,8 @@ def failure_text(report: RouteReport, *, seconds: float | None = None, retry_aft
     else:
         head = "" if len(causes) == 1 else "no target could answer: "
     told = "; ".join(causes) if causes else "no target was asked"
+    if seconds is not None and report.attempts and all(a.failure_class in _SLOW for a in report.attempts):
+        told += ": allow more time, or add a target that answers sooner"
     return f"{head}{told}{again_text(retry_after)}{_own_words(report.attempts)}"
 
 

@@ -132,10 +132,12 @@ def test_several_causes_stand_in_the_order_in_which_they_came() -> None:
 
 
 def test_a_deadline_that_passed_is_told_first() -> None:
-    """With the seconds that it was."""
-    assert (
-        failure_text(report(failed("b/x", F.TIMEOUT)), seconds=2.5) == "no answer within 2.5 s: b timed out after 2 s"
-    )
+    """With the seconds that it was, and the way out where it was time alone that lacked."""
+    late = failed("b/x", F.TIMEOUT)
+    more = ": allow more time, or add a target that answers sooner"
+    assert failure_text(report(late), seconds=2.5) == f"no answer within 2.5 s: b timed out after 2 s{more}"
+    told = failure_text(report(late, failed("c/y", F.TRANSPORT)), seconds=2.5)
+    assert more not in told
     assert failure_text(report()) == "no target could answer: no target was asked"
     assert str(report()) == "no target was asked"
 
