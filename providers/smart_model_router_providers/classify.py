@@ -178,6 +178,7 @@ _CODE_CHARACTERS = 64
 _READ_BODY_BYTES = 1024 * 1024
 """Of a longer error body only the status is believed."""
 
+_PAGE = re.compile(rb"\s*<(?:!doctype html|html)\b", re.IGNORECASE)
 _HTML_TITLE = re.compile(r"<title[^>]*>([^<]{1,200})", re.IGNORECASE)
 _WAITS = frozenset({CooldownRule.LAW, CooldownRule.HINT_OR_BRIEF, CooldownRule.WALL})
 _SCOPES: Mapping[FailureClass, Scope] = MappingProxyType(
@@ -217,6 +218,8 @@ def classify_error(
     codes = error_codes(words)
     status = error_status(words) if status is None else status
     found = class_of_codes(status, codes)
+    if found is _F.INVALID_REQUEST and _PAGE.match(raw):
+        found = _F.MALFORMED  # a proxy or a portal speaks, and not of the request: another target may answer
     message = _words(words)
     if status is not None and found is class_of_status(status):
         found = _by_quirk(status, headers, " ".join((*codes, message))) or found

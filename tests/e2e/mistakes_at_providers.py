@@ -199,7 +199,10 @@ PROVIDER = (
         r"check providers\.openai\.base_url",
     ),
     Mistake(
-        "gets a web page", answered(Fault.html()), "sent a web page in the place", r"check providers\.openai\.base_url"
+        "gets a web page",
+        answered(Fault.html()),
+        "sent a web page in the place",
+        r"path of providers\.openai\.base_url",
     ),
     Mistake("writes /v1 twice", checked_address("/v1/v1"), "it ends in /v1/v1", "let it end in /v1"),
     Mistake(

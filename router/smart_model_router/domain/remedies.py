@@ -17,7 +17,6 @@ _F = FailureClass
 CREDENTIAL = re.compile(r"#\d+$")
 SHORTEN = "shorten it, or add a target with a larger window"
 CHANGE = "change the prompt, or add a target of another provider"
-PAGE = "a web server, and no API, says this: check http, https and path of the provider's base_url"
 FORBIDDEN, NOT_FOUND = 403, 404
 _PAGE = re.compile(r"<!doctype html|<html", re.IGNORECASE)
 _NO_CONNECTION: Mapping[str, str] = MappingProxyType(
@@ -60,7 +59,7 @@ def remedy(attempt: Attempt, advice: ProviderAdvice) -> str:
         case _F.MISCONFIGURED:
             return f"check {address}"
         case _F.MALFORMED if is_page(attempt.message):
-            return f"check {address}, and whether a portal or a proxy answers in its place"
+            return f"check http, https and path of {address}, and whether a portal or a proxy answers in its place"
         case _F.TRANSPORT:
             return _connection(attempt.reason, advice)
         case _F.CONTEXT_LENGTH | _F.TOO_LARGE:

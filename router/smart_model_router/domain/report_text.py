@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from smart_model_router.domain.outcome import FailureClass
-from smart_model_router.domain.remedies import CHANGE, CREDENTIAL, FORBIDDEN, NOT_FOUND, PAGE, SHORTEN, is_page, remedy
+from smart_model_router.domain.remedies import CHANGE, CREDENTIAL, FORBIDDEN, NOT_FOUND, SHORTEN, is_page, remedy
 
 if TYPE_CHECKING:
     from smart_model_router.domain.outcome import Failure, Refusal
@@ -170,7 +170,7 @@ def rejection_text(target: str, failure: Failure) -> str:
     """The message of a request that is at fault itself: what the target said of it, and in which words."""
     kind = failure.failure_class
     facts = _facts(failure.status, failure.code)
-    way = PAGE if is_page(failure.message) else _WAYS_OUT.get(kind, "")
+    way = _WAYS_OUT.get(kind, "")
     return f"{target} {_CAUSES[kind]}{facts}: {_without_status(failure.message)}{f' ({way})' if way else ''}"
 
 

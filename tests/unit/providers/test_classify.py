@@ -201,6 +201,24 @@ def test_a_web_page_is_told_by_its_title() -> None:
     assert len(failure.message) < 200
 
 
+@pytest.mark.parametrize(
+    ("status", "body", "name"),
+    [
+        (400, b"<html><h1>The plain HTTP request was sent to HTTPS port</h1></html>", "MALFORMED"),
+        (406, b"\r\n<!DOCTYPE html><title>Blocked</title>", "MALFORMED"),
+        (403, b"<html>no</html>", "AUTH"),
+        (404, b"<html>no</html>", "MISCONFIGURED"),
+        (503, b"<html>no</html>", "SERVER_ERROR"),
+        (400, b"<think>no page</think>", "INVALID_REQUEST"),
+        (400, b'{"error": {"message": "<html> is not allowed here"}}', "INVALID_REQUEST"),
+        (400, b"", "INVALID_REQUEST"),
+    ],
+)
+def test_a_web_page_says_nothing_of_the_request(status: int, body: bytes, name: str) -> None:
+    """A proxy or a portal made it: the caller is not at fault, and another target may answer."""
+    assert classify_response(status, {"content-type": "text/html"}, body).failure_class.name == name
+
+
 def test_the_providers_own_words_are_kept() -> None:
     """A caller's fault is handed back unchanged: the raw body stays."""
     body = b'{"error": {"message": "no", "type": "invalid_request_error"}}'
