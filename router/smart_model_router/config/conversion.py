@@ -94,6 +94,14 @@ _LITERAL = re.compile(r"\$([A-Z_][A-Z0-9_]*)|%([A-Z_][A-Z0-9_]*)%")
 """Capitals alone: the text is shown, and `$ecret` may be a key."""
 
 
+_QUOTED = re.compile(r"([\"']).*\1")
+
+
+def is_quoted(text: str) -> bool:
+    """Return whether quotation marks are part of a text."""
+    return _QUOTED.fullmatch(text.strip()) is not None
+
+
 def literal_variable(text: str) -> str:
     """The variable that a text names as shells do (`$VAR`, `%VAR%`), which is not followed; "" for other texts."""
     found = _LITERAL.fullmatch(text.strip())

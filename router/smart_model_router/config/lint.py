@@ -9,14 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from hashlib import sha256
 from itertools import groupby
 from typing import Literal
 from urllib.parse import urlsplit
 
-from smart_model_router.config.conversion import literal_variable
+from smart_model_router.config.aliases import resolve
+from smart_model_router.config.conversion import is_quoted, literal_variable
 from smart_model_router.config.known_models import KnownTarget
 from smart_model_router.config.rules import short_keys
 from smart_model_router.config.secret import Secret
+from smart_model_router.config.sections import GatewayKeyConfig
 from smart_model_router.config.tree import ModelConfig, ProviderConfig, RouterConfig, TargetConfig
 from smart_model_router.domain.recovery_policy import CONTINUING, parse_recovery
 from smart_model_router.domain.request import CONTINUABLE
@@ -92,9 +96,36 @@ def _literal_keys(config: RouterConfig, _: LintEnvironment) -> Iterator[ConfigFi
         yield ConfigFinding("warning", key, cannot, f'write "${{{name}}}" and set {name}')
 
 
-def _addresses(config: RouterConfig, _: LintEnvironment) -> Iterator[ConfigFinding]:
-    """Base URLs that have a part of the paths which the router adds."""
+def _quoted_keys(config: RouterConfig, _: LintEnvironment) -> Iterator[ConfigFinding]:
+    """A provider's key in quotation marks, as `docker run --env-file` leaves them. A client may send its own so."""
+    for key, secret in _secrets(config):
+        if key.startswith("providers.") and is_quoted(secret.reveal()):
+            yield ConfigFinding("warning", key, "quotation marks are part of the key", "take them away where it is set")
+
+
+def _equal_keys(config: RouterConfig, _: LintEnvironment) -> Iterator[ConfigFinding]:
+    """One key in two places: the first of two clients is never found; a credential is no fallback for itself."""
+    clients: dict[str, str] = {}
+    for name, client in config.gateway.keys.items():
+        digest = client.sha256 or sha256(client.key.reveal().encode() if client.key else b"").hexdigest()
+        if other := clients.get(digest.lower()):
+            cannot = f"it has the key of {name}, which requests with that key count for: its own limits never apply"
+            yield ConfigFinding("warning", spelled(("gateway", "keys", other)), cannot, "give each a key of its own")
+        clients[digest.lower()] = name
     for name, provider in config.providers.items():
+        texts = [secret.reveal().strip() for secret in provider.api_key]
+        for number, text in enumerate(texts):
+            if text in texts[:number]:
+                key = spelled(("providers", name, "api_key", number))
+                cannot = f"it is the key of api_key[{texts.index(text)}] again: it adds no limit and no fallback"
+                yield ConfigFinding("warning", key, cannot, "write each key once")
+
+
+def _addresses(config: RouterConfig, _: LintEnvironment) -> Iterator[ConfigFinding]:
+    """Base URLs that have a part of the paths which the router adds; classes of others read theirs as they like."""
+    for name, provider in config.providers.items():
+        if provider.kind not in KINDS:
+            continue
         path = urlsplit(provider.base_url or "").path.rstrip("/")
         found = next((part for part in _ADDED if path.endswith(part)), "")
         if found:
@@ -160,7 +191,7 @@ def _host(provider: ProviderConfig) -> str:
     if provider.failure_domain is not None or provider.kind not in KINDS:
         return ""
     url = provider.base_url or kind_of(provider.kind).base_url
-    host = urlsplit(url or "").netloc.rpartition("@")[2]
+    host = urlsplit(url or "").netloc.rpartition("@")[2].lower()
     return f"{host}/{provider.region}" if host and provider.region else host
 
 
@@ -178,7 +209,9 @@ def _inert_recovery(config: RouterConfig, _: LintEnvironment) -> Iterator[Config
         policy = parse_recovery(config.routing.recovery if model.recovery is None else model.recovery)
         mentions = _all_of(model)
         able = [mention for mention in mentions if _continues(config, mention)]
-        if policy.mode not in CONTINUING or len(able) > 1 or len(mentions) == len(able):
+        # Each credential is a target of its own.
+        many = sum(len(config.targets_of(mention)) for mention in able) > 1
+        if policy.mode not in CONTINUING or many or len(mentions) == len(able):
             continue
         key = spelled(("models", name) if model.recovery is None else ("models", name, "recovery"))
         one = f"only {able[0].target} can go on with an answer, and" if able else "no target can go on with an answer:"
@@ -196,17 +229,40 @@ def _continues(config: RouterConfig, mention: TargetConfig) -> bool:
 
 def _unpriced_budgets(config: RouterConfig, _: LintEnvironment) -> Iterator[ConfigFinding]:
     """A key with a budget in USD, and targets of unknown price: its requests skip them."""
-    spenders = [name for name, key in config.gateway.keys.items() if key.usd_per_day is not None]
-    if config.routing.unpriced == "allow" or not spenders:
+    if config.routing.unpriced == "allow":
         return
-    mentions = {mention.target: mention for model in config.models.values() for mention in _all_of(model)}
-    unpriced = [target for target, mention in mentions.items() if _known(config, mention).price.value is None]
-    unpriced += config.gateway.passthrough.routes  # no price is known of what passes through
-    for name in spenders if unpriced else ():
-        key = spelled(("gateway", "keys", name, "usd_per_day"))
-        cannot = f"not spent at {', '.join(unpriced)}: the price is unknown"
-        remedy = "give the target its `price` or set `routing.unpriced: allow`"
-        yield ConfigFinding("warning", key, cannot, remedy)
+    for name, client in config.gateway.keys.items():
+        unpriced = [] if client.usd_per_day is None else _unpriced_for(config, client)
+        if unpriced:
+            key = spelled(("gateway", "keys", name, "usd_per_day"))
+            cannot = f"not spent at {', '.join(unpriced)}: the price is unknown"
+            remedy = "give the target its `price` or set `routing.unpriced: allow`"
+            yield ConfigFinding("warning", key, cannot, remedy)
+
+
+def _unpriced_for(config: RouterConfig, client: GatewayKeyConfig) -> list[str]:
+    """The targets and routes without a price that a client's key is for. Those of a wildcard are known when asked."""
+    mentions = {mention.target: mention for model in _models_for(config, client) for mention in _all_of(model)}
+    unpriced = [
+        target
+        for target, mention in mentions.items()
+        if "*" not in target and _known(config, mention).price.value is None
+    ]
+    routes = config.gateway.passthrough.routes  # no price is known of what passes through
+    return unpriced + [route for route in routes if _is_for(client, route)]
+
+
+def _models_for(config: RouterConfig, client: GatewayKeyConfig) -> list[ModelConfig]:
+    """The models that a client's key may name, also by an alias; a name that leads nowhere means the default model."""
+    if not client.models:
+        return list(config.models.values())
+    names = (name for name in (*config.models, *config.aliases, *client.models) if _is_for(client, name))
+    found = (resolve(name, config.models, config.aliases) or config.routing.default_model for name in names)
+    return [config.models[name] for name in dict.fromkeys(found) if name is not None]
+
+
+def _is_for(client: GatewayKeyConfig, name: str) -> bool:
+    return not client.models or any(fnmatchcase(name, pattern) for pattern in client.models)
 
 
 def _lost_spans(config: RouterConfig, environment: LintEnvironment) -> Iterator[ConfigFinding]:
@@ -286,7 +342,7 @@ def _talking(config: RouterConfig) -> Iterator[tuple[str, ModelConfig]]:
     """The models that answer; not those that make vectors."""
     for name, model in config.models.items():
         vectors = name == config.search.embedding_model or all(
-            "embed" in each.target.lower() for each in _all_of(model)
+            each.embedding_space is not None or "embed" in each.target.lower() for each in _all_of(model)
         )
         if not vectors:
             yield name, model
@@ -323,6 +379,8 @@ def _untooled_resorts(config: RouterConfig, _: LintEnvironment) -> Iterator[Conf
 Rule = Callable[[RouterConfig, LintEnvironment], Iterator[ConfigFinding]]
 _RULES: tuple[Rule, ...] = (
     _literal_keys,
+    _quoted_keys,
+    _equal_keys,
     _addresses,
     _short_keys,
     _unpriced_budgets,

@@ -10,14 +10,13 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import proxy_bypass
 
-from smart_model_router.config.conversion import literal_variable
+from smart_model_router.config.conversion import is_quoted, literal_variable
 from smart_model_router.config.tree import ProviderConfig, RouterConfig
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.domain.ports import Provider
 from smart_model_router.domain.report_text import ProviderAdvice
 from smart_model_router_providers.catalog import KINDS, kind_of, resolve
 
-_QUOTED = re.compile(r"([\"']).*\1")
 _KEYS = re.compile(r"api_keys\[(\d+)\]")
 """An adapter's argument for credentials, which the configuration calls `api_key`."""
 
@@ -136,7 +135,7 @@ def _place(key: str, written: str, by_value: Mapping[str, str]) -> str:
     if name := literal_variable(key):
         return f'{written}: it is the text {key.strip()}, not the value of the variable ("${{{name}}}" is)'
     place = by_value.get(key.strip(), written)
-    return f"{place}: quotation marks are part of its value" if _QUOTED.fullmatch(key.strip()) else place
+    return f"{place}: quotation marks are part of its value" if is_quoted(key) else place
 
 
 def _proxy_variable(url: str) -> str:

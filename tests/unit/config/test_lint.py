@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Mapping
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,24 @@ CASES: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "itself is the key",
         'write "${NAME}" and set the variable',
     ),
+    "a key in quotation marks": (
+        {"providers": {**PROVIDERS, "o": {"kind": "openai", "api_key": '"sk-a"'}}},
+        "providers.o.api_key",
+        "quotation marks are part of the key",
+        "where it is set",
+    ),
+    "a credential twice": (
+        {"providers": {**PROVIDERS, "o": {"kind": "openai", "api_key": ["sk-1", "sk-2", "sk-1 "]}}},
+        "providers.o.api_key[2]",
+        "it is the key of api_key[0] again",
+        "write each key once",
+    ),
+    "two clients with one key": (
+        {"gateway": {"keys": {"a": {"sha256": sha256(b"k" * 20).hexdigest().upper()}, "b": {"key": "k" * 20}}}},
+        "gateway.keys.a",
+        "it has the key of b, which requests with that key count for",
+        "give each a key of its own",
+    ),
     "a path twice": (
         {"providers": {**PROVIDERS, "o": {**OPENAI, "base_url": "https://api.openai.com/v1/v1"}}},
         "providers.o.base_url",
@@ -91,6 +110,19 @@ CASES: dict[str, tuple[dict[str, Any], str, str, str]] = {
     ),
     "a budget without a price": (
         {**model(["o/gpt-5", "o/our-own"], ["a/claude-opus-4-5"]), "gateway": KEYS},
+        "gateway.keys.team.usd_per_day",
+        "not spent at o/our-own: the price is unknown",
+        "routing.unpriced: allow",
+    ),
+    "a budget without a price at the end of an alias": (
+        {
+            "models": {
+                "smart": {"targets": ["o/gpt-5", "a/claude-opus-4-5"], "last_resort": []},
+                "ours": {"targets": ["o/our-own"], "last_resort": []},
+            },
+            "aliases": {"team-model": "ours"},
+            "gateway": {"keys": {"team": {"key": "k" * 20, "usd_per_day": 5, "models": ["team-*"]}}},
+        },
         "gateway.keys.team.usd_per_day",
         "not spent at o/our-own: the price is unknown",
         "routing.unpriced: allow",
@@ -128,7 +160,7 @@ CASES: dict[str, tuple[dict[str, Any], str, str, str]] = {
     ),
     "one host behind two entries": (
         model(["x/gpt-5", "y/claude"])
-        | {"providers": {"x": {**OPENAI, "base_url": "http://proxy:4000/v1"}, "y": server("proxy:4000")}},
+        | {"providers": {"x": {**OPENAI, "base_url": "http://Proxy:4000/v1"}, "y": server("proxy:4000")}},
         "models.smart",
         "they share the host proxy:4000",
         "`failure_domain`",
@@ -201,6 +233,24 @@ SILENT: dict[str, dict[str, Any]] = {
     "a reference": {"providers": {**PROVIDERS, "o": {"kind": "openai", "api_key": "${LINTED:-sk-1}"}}},
     "a key with a dollar sign": {"gateway": {"keys": {"team": {"key": "$ecret-of-the-$-team"}}}},
     "a budget with prices": {"gateway": KEYS},
+    "a budget and a wildcard, whose prices are known when it is asked": {
+        "models": {"gpt-*": {"targets": ["o/gpt-*"], "last_resort": []}},
+        "gateway": KEYS,
+    },
+    "a budget of a key that is not for the target without a price": {
+        "models": {
+            "smart": {"targets": ["o/gpt-5", "a/claude-opus-4-5"], "last_resort": []},
+            "ours": {"targets": [{"target": "o/our-own", "context_tokens": 8000}], "last_resort": []},
+        },
+        "gateway": {"keys": {"team": {"key": "k" * 20, "usd_per_day": 5, "models": ["smart"]}}},
+    },
+    "a client's key in quotation marks, which it may send so": {
+        "gateway": {"keys": {"team": {"key": f"'{'k' * 20}'"}}}
+    },
+    "a second credential that goes on": model(["o/gpt-5", {"target": "a/claude-opus-4-5", "prefill": "none"}])
+    | {"providers": {**PROVIDERS, "o": {"kind": "openai", "api_key": ["sk-1", "sk-2"]}}},
+    "a class of one's own, which reads its URL as it likes": model(["x/m"])
+    | {"providers": {"x": {"kind": "ours:Provider", "base_url": "https://h/messages", "hosted_tools": "drop"}}},
     "a single target": model(["o/gpt-5"]),
     "one target of a single provider, continued by itself": model(["o/gpt-5"], recovery="continue"),
     "recovery switched off": model(["o/gpt-5", {"target": "a/claude-opus-4-5", "prefill": "none"}], recovery="none"),
@@ -227,6 +277,15 @@ SILENT: dict[str, dict[str, Any]] = {
     },
     "a last resort with tools": model(["o/gpt-5"], ["a/claude-opus-4-5"], last_resort=["g/openai/gpt-oss-120b"]),
     "a model of vectors": model(["g/text-embedding-3-small", "o/text-embedding-3-small"]),
+    "vectors of any name": {
+        "providers": {"x": server("h1"), "y": server("h2")},
+        "models": {
+            "vectors": {
+                "targets": [{"target": f"{name}/bge-m3", "embedding_space": "bge"} for name in "xy"],
+                "last_resort": [],
+            }
+        },
+    },
     "spans that are exported": {"telemetry": {"traces": {"enabled": True}}},
 }
 
