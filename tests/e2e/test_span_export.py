@@ -76,6 +76,34 @@ def test_spans_that_go_nowhere_are_told_once_at_the_start(server: FaultServer, t
     assert "OTEL_EXPORTER_OTLP_ENDPOINT" in line
 
 
+def test_each_exporter_of_a_list_gets_the_spans(server: FaultServer, tmp_path: Path) -> None:
+    """Also the second one, after the console."""
+    with collector() as (address, got):
+        environ = {"OTEL_EXPORTER_OTLP_ENDPOINT": address, "OTEL_TRACES_EXPORTER": "console,otlp"}
+        with served(fleet(server), tmp_path, environ=environ, telemetry=TRACES) as gateway:
+            asked = {"model": "smart", "messages": MESSAGES}
+            assert httpx2.post(f"{gateway.base_url}/v1/chat/completions", json=asked).status_code == 200
+            gateway.stop()
+    assert [path for path, _ in got] == ["/v1/traces"]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"OTEL_BSP_MAX_QUEUE_SIZE": "10"}, {"OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT": "-5"}],
+    ids=["a queue below a batch", "a negative limit"],
+)
+def test_variables_that_the_sdk_refuses_end_no_gateway(
+    wrong: dict[str, str], server: FaultServer, tmp_path: Path
+) -> None:
+    """It serves without spans, and the log says why."""
+    environ = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9", **wrong}
+    with served(fleet(server), tmp_path, environ=environ, telemetry=TRACES) as gateway:
+        asked = {"model": "smart", "messages": MESSAGES}
+        assert httpx2.post(f"{gateway.base_url}/v1/chat/completions", json=asked).status_code == 200
+        said = (tmp_path / "gateway.log").read_text(encoding="utf-8")
+    assert "spans go nowhere: the OTEL_* variables are not taken: ValueError: " in said
+
+
 @pytest.mark.parametrize(
     ("environ", "said"),
     [
@@ -92,6 +120,8 @@ def test_spans_that_go_nowhere_are_told_once_at_the_start(server: FaultServer, t
         ),
         ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4318"}, ""),
         ({"OTEL_TRACES_EXPORTER": "console"}, ""),
+        ({"OTEL_TRACES_EXPORTER": "otlp, console"}, ""),
+        ({"OTEL_TRACES_EXPORTER": "console,zipkin"}, "the exporter zipkin is not installed"),
     ],
 )
 def test_each_reason_is_named(environ: dict[str, str], said: str) -> None:
