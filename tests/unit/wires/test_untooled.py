@@ -92,3 +92,50 @@ def test_the_functions_of_old_clients_are_tools() -> None:
             {"role": "user", "content": "[result of weather: sunny]"},
         ]
     }
+
+
+PICTURE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}
+RESULTS: dict[str, tuple[Dialect, dict[str, Any], list[dict[str, Any]]]] = {
+    "chat": (
+        "chat",
+        {"role": "tool", "tool_call_id": "c1", "content": [{"type": "text", "text": "seen"}, {"type": "image_url"}]},
+        [{"type": "text", "text": "[result of a tool: seen]"}, {"type": "image_url"}],
+    ),
+    "messages": (
+        "messages",
+        {
+            "role": "user",
+            "content": [
+                {
+                    "type": "tool_result",
+                    "tool_use_id": "c1",
+                    "content": [
+                        {"type": "text", "text": "seen"},
+                        PICTURE,
+                        {"type": "tool_reference", "tool_name": "weather"},
+                    ],
+                },
+                {"type": "text", "text": "And now?"},
+            ],
+        },
+        [{"type": "text", "text": "[result of a tool: seen]"}, PICTURE, {"type": "text", "text": "And now?"}],
+    ),
+    "responses": (
+        "responses",
+        {
+            "type": "function_call_output",
+            "call_id": "c1",
+            "output": [{"type": "input_text", "text": "seen"}, {"type": "input_image", "image_url": "data:,"}],
+        },
+        [{"type": "input_text", "text": "[result of a tool: seen]"}, {"type": "input_image", "image_url": "data:,"}],
+    ),
+}
+
+
+@pytest.mark.parametrize(("dialect", "entry", "told"), RESULTS.values(), ids=RESULTS.keys())
+def test_pictures_and_files_of_a_result_stay(
+    dialect: Dialect, entry: dict[str, Any], told: list[dict[str, Any]]
+) -> None:
+    """They follow its text; a last resort that sees, and calls nothing, is shown what the tool showed."""
+    key = "input" if dialect == "responses" else "messages"
+    assert without_tools(dialect, {key: [entry]}) == {key: [{"role": "user", "content": told}]}
