@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,7 +41,7 @@ def run(asked: Init) -> int:
     else:
         print_answer(f"{file}\n")
     print_line(f"found: {', '.join(found)}")
-    option = "" if asked.file is None else f" --config {file}"
+    option = "" if asked.file is None else f" --config {shlex.quote(str(file))}"
     print_line(f'next: smr doctor --online{option}, then smr ask{option} "Hello"')
     return ExitCode.OK
 

@@ -53,6 +53,15 @@ def test_a_key_in_the_environment_makes_a_file_that_every_command_takes(
     assert Doctor(config=None, as_json=True).run() == 0
 
 
+def test_the_next_command_can_be_copied_for_a_path_with_spaces(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is quoted as a shell wants it."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    assert Init(file=Path("our router.yaml"), as_json=False).run() == 0
+    assert "next: smr doctor --online --config 'our router.yaml', then" in capsys.readouterr().err
+
+
 def link(file: Path) -> None:
     """Make a link that leads nowhere."""
     file.symlink_to("nowhere")
