@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from http.client import HTTPConnection
+from socket import SHUT_RDWR, socket
+from threading import Timer
 from types import MappingProxyType
 from urllib.parse import urlsplit
 
@@ -34,6 +38,8 @@ LOOPBACK_SERVERS: Mapping[str, str] = MappingProxyType(
 """Model servers that may run on this machine, asked in this order when the embedded model is not installed."""
 _LOOPBACK_SECONDS = 0.25
 _LOOPBACK_BYTES = 1_000_000
+# No `#`: a number behind it would be that of a credential.
+_PLAIN = re.compile(r"[\w./:@+-]{1,200}", re.ASCII)
 _TIERS = ("frontier", "standard", "economy")
 
 # Kind -> its models for frontier, standard and economy, as SDKs and price lists named them in November 2026. They age:
@@ -108,31 +114,50 @@ def with_last_resort(config: RouterConfig, *, embedded: bool | None = None) -> R
 
 
 def found_on_loopback(servers: Mapping[str, str]) -> tuple[str, str, str] | None:
-    """The first model server of `servers` (kind -> base URL on this machine) that answers: (kind, model, base URL).
+    """The first model that writes text at a server of `servers` (kind -> base URL): (kind, model, base URL).
 
-    One short question each (a quarter of a second at most); a port without a listener refuses at once.
+    One short question each (see `listed_at`); a port without a listener refuses at once.
     """
     for kind, base_url in servers.items():
-        if listed := listed_at(base_url):
-            return kind, listed[0][0], base_url
+        model = next((model for model, _ in listed_at(base_url) if writes_text(model)), None)
+        if model is not None:
+            return kind, model, base_url
     return None
+
+
+def writes_text(model: str) -> bool:
+    """Return whether a model's name can stand in a target and is not that of a model of vectors."""
+    return _PLAIN.fullmatch(model) is not None and "embed" not in model.lower()
 
 
 def listed_at(base_url: str) -> list[tuple[str, str]]:
     """The models of a server on this machine, each with its owner ("" for none); none where no model server answers.
 
-    One short question: a quarter of a second at most for each of its steps.
+    One short question: less than a second, also where a foreign server sends without an end.
     """
     url = urlsplit(base_url)
     connection = HTTPConnection(url.hostname or "127.0.0.1", url.port, timeout=_LOOPBACK_SECONDS)
     try:
-        connection.request("GET", f"{url.path}/models")
-        answer = json.loads(connection.getresponse().read(_LOOPBACK_BYTES))
-        return [(str(model["id"]), str(model.get("owned_by", ""))) for model in answer["data"]]
+        connection.connect()
+        end = Timer(2 * _LOOPBACK_SECONDS, _cut, [connection.sock])
+        end.start()
+        try:
+            connection.request("GET", f"{url.path}/models")
+            answer = json.loads(connection.getresponse().read(_LOOPBACK_BYTES))
+        finally:
+            end.cancel()
+        models = [model for model in answer["data"] if isinstance(model["id"], str)]
+        return [(model["id"], str(model.get("owned_by", ""))) for model in models]
     except Exception:  # noqa: BLE001 - no server, a foreign server, or a sandbox in between: nothing is there
         return []
     finally:
         connection.close()
+
+
+def _cut(connected: socket) -> None:
+    """End a connection that another thread reads from."""
+    with suppress(OSError):  # it has ended
+        connected.shutdown(SHUT_RDWR)
 
 
 def _from_keys(keys: list[tuple[str, str]], environ: Mapping[str, str]) -> RouterConfig:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from smart_model_router.config.discovery import DEFAULT_MODELS, EMBEDDED_MODEL, default_ladder, listed_at
+from smart_model_router.config.discovery import (
+    DEFAULT_MODELS,
+    EMBEDDED_MODEL,
+    default_ladder,
+    listed_at,
+    writes_text,
+)
 from smart_model_router_providers.catalog import KINDS
 
 
@@ -43,27 +48,21 @@ SERVERS: tuple[KnownServer, ...] = (
     KnownServer("llama.cpp", "llamacpp", "http://127.0.0.1:8080/v1", "llamacpp"),
 )
 _NAMES: Mapping[str, str] = MappingProxyType({"openai_compatible": "lmstudio"})
-_PLAIN = re.compile(r"[\w./:@+-]{1,200}", re.ASCII)
-_NUMBERED = re.compile(r"#\d+$")
 _OFFERED = ("openai", "anthropic", "gemini")
 """Kinds that stand in the file as comments when their key is not there."""
 
 
 def servers_that_answer(servers: Iterable[KnownServer] = SERVERS) -> list[FoundServer]:
-    """The servers of the list that answer on this machine with a model, asked at once; half a second at most."""
+    """The servers of the list that answer on this machine with a model, asked at once: less than a second."""
     known = list(servers)
     with ThreadPoolExecutor(max_workers=max(1, len(known))) as pool:
         listed = list(pool.map(lambda server: listed_at(server.base_url), known))
     found = []
     for server, models in zip(known, listed, strict=True):
-        usable = [model for model, owner in models if server.owner in ("", owner) and _is_plain(model)]
+        usable = [model for model, owner in models if server.owner in ("", owner) and writes_text(model)]
         if usable:
             found.append(FoundServer(server, _NAMES.get(server.kind, server.kind), usable[0]))
     return found
-
-
-def _is_plain(model: str) -> bool:
-    return _PLAIN.fullmatch(model) is not None and _NUMBERED.search(model) is None and "embed" not in model.lower()
 
 
 def starter_text(keys: Sequence[tuple[str, str]], servers: Sequence[FoundServer], *, embedded: bool) -> str:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from socket import create_server
 
 import pytest
 
@@ -128,6 +132,52 @@ def test_a_model_server_is_found_by_asking_it(fault_server: FaultServerFactory) 
     assert (kind, url) == ("alive", alive.base_url)
     assert model
     assert found_on_loopback({"dead": dead}) is None
+
+
+@contextmanager
+def port_that_sends(*pieces: bytes) -> Generator[str]:
+    """A program on loopback that answers one request with these pieces, a twentieth of a second apart: its URL."""
+    with create_server(("127.0.0.1", 0)) as listener:
+
+        def answer() -> None:
+            with suppress(OSError), listener.accept()[0] as client:  # the client may leave at any time
+                client.recv(65536)
+                client.sendall(b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n")
+                for piece in pieces:
+                    client.sendall(piece)
+                    paused.wait(0.05)
+
+        paused = threading.Event()
+        thread = threading.Thread(target=answer)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
+        finally:
+            paused.set()
+            thread.join()
+
+
+LISTED = b'{"data": [{"id": null}, {"id": "nomic-embed-text:latest"}, {"id": "odd\\nname#2"}, {"id": "llama3.2:3b"}]}'
+
+
+@pytest.mark.loopback
+def test_only_a_model_that_writes_text_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Models of vectors, and names that no target can have, are passed over."""
+    monkeypatch.setattr("smart_model_router.config.discovery._LOOPBACK_SECONDS", 60)  # however busy the machine is
+    with port_that_sends(LISTED) as url:
+        assert found_on_loopback({"ollama": url}) == ("ollama", "llama3.2:3b", url)
+    with port_that_sends(b'{"data": [{"id": "nomic-embed-text"}]}') as url:
+        assert found_on_loopback({"ollama": url}) is None
+
+
+@pytest.mark.loopback
+@pytest.mark.parametrize(
+    "pieces", [[b"<html></html>"], [b"[1, 2]"], [*[b" "] * 60, LISTED]], ids=["a page", "a list", "without an end"]
+)
+def test_a_foreign_program_at_the_port_is_no_server(pieces: list[bytes]) -> None:
+    """Nor is one waited for that goes on sending: three seconds here, which could be hours."""
+    with port_that_sends(*pieces) as url:
+        assert found_on_loopback({"ollama": url}) is None
 
 
 def test_every_kind_that_a_key_can_bring_has_its_models() -> None:
