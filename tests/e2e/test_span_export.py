@@ -104,6 +104,18 @@ def test_variables_that_the_sdk_refuses_end_no_gateway(
     assert "spans go nowhere: the OTEL_* variables are not taken: ValueError: " in said
 
 
+def test_a_malformed_header_with_a_key_is_not_logged(server: FaultServer, tmp_path: Path) -> None:
+    """That it is malformed is."""
+    environ = {
+        "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9",
+        "OTEL_EXPORTER_OTLP_HEADERS": "authorization Bearer sk-collector",
+    }
+    with served(fleet(server), tmp_path, environ=environ, telemetry=TRACES):
+        said = (tmp_path / "gateway.log").read_text(encoding="utf-8")
+    assert "Header format invalid" in said
+    assert "sk-collector" not in said
+
+
 @pytest.mark.parametrize(
     ("environ", "said"),
     [

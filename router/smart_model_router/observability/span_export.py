@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from smart_model_router.config import RouterConfig
 from smart_model_router.config.lint import LintEnvironment
+from smart_model_router.config.secret import MASK
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
@@ -48,12 +49,19 @@ def set_up(environ: Mapping[str, str]) -> bool:
         return False
     from opentelemetry import trace  # noqa: PLC0415 - an extra
 
+    logging.getLogger("opentelemetry.util.re").addFilter(_masked)
     try:
         provider = _provider(_named(environ))
     except Exception as error:  # noqa: BLE001 - of the SDK or of an exporter, which read the variables themselves
         log.warning("spans go nowhere: the OTEL_* variables are not taken: %s: %s", type(error).__name__, error)
         return False
     trace.set_tracer_provider(provider)
+    return True
+
+
+def _masked(record: logging.LogRecord) -> bool:
+    """Mask a malformed header of the collector, which the API would log with the key that it has."""
+    record.args = tuple(MASK for _ in record.args or ())
     return True
 
 
