@@ -53,6 +53,8 @@ class RouterStream:
         """The visible text that arrived, also that of events waiting in `_ready`."""
         self._opened = False
         self._ended = False
+        self._settled = False
+        """True once the stream has ended and `_untold` says how: a reader on another thread must not look before."""
         self._untold: StreamInterrupted | None = None
         """The error of a stream that ended while it was not read, to be raised by the next read."""
         self._now = executor.state.clock.now
@@ -94,7 +96,7 @@ class RouterStream:
     async def next_event(self) -> StreamEvent:
         """The next event as it came, pings included. Raises StopAsyncIteration at the end."""
         while not self._ready:
-            if self._ended and self._untold is None:
+            if self._settled and self._untold is None:
                 raise StopAsyncIteration
             await (self._fill() if self._portal.here else self._portal.reach(self._fill))
         self._taken_at = self._now()
@@ -131,7 +133,8 @@ class RouterStream:
             await self._closing
 
     def _abandon(self) -> None:
-        ended, self._ended, self._untold = self._ended, True, None
+        ended, self._ended = self._ended, True
+        self._settle(None)
         self._text = [self.text]
         untaken = tuple(self._ready)
         self._ready.clear()
@@ -182,9 +185,10 @@ class RouterStream:
         if not self._ready and self._untold is not None:
             raise self._first_telling(self._untold)
         self._taken_at = self._now()
-        events = tuple(self._ready)
-        self._ready.clear()
-        return events
+        events: list[StreamEvent] = []
+        while self._ready:  # one by one: at home others may come meanwhile, when this is another thread
+            events.append(self._ready.popleft())
+        return tuple(events)
 
     def _first_telling(self, error: StreamInterrupted) -> StreamInterrupted:
         """The error, to be raised once, by a frame that has no name for it: the two would keep each other."""
@@ -216,13 +220,13 @@ class RouterStream:
                     if failure is not None and not self._ended and await self._recovered(live, failure):
                         continue
             except asyncio.CancelledError:
-                self._ended = True
+                self._ended = self._settled = True
                 self._finish_left()
                 raise
             if self._ended:
                 continue  # another task closed the stream meanwhile
             if not got:
-                self._untold = self._end(live, failure)
+                self._settle(self._end(live, failure))
                 continue
             self._taken_at = self._now()
             passed = self._passed_on(got)
@@ -278,7 +282,7 @@ class RouterStream:
         if failure is not None and failure.failure_class is not FailureClass.CANCELLED:
             failure = await live.outcome()
             if not self._ended:  # another task closed the stream meanwhile
-                self._untold = self._end(live, failure)
+                self._settle(self._end(live, failure))
         else:
             self._cut_off(live, "reader_idle", f"its reader read nothing for {self._idle:g} s")
 
@@ -288,7 +292,12 @@ class RouterStream:
         self._ready.extend(self._passed_on(live.untaken))
         self._closing = asyncio.get_running_loop().create_task(live.close())
         self._executor.state.keep(self._closing)
-        self._untold = self._end(live, None if live.complete else Failure(FailureClass.CANCELLED, why), reason)
+        self._settle(self._end(live, None if live.complete else Failure(FailureClass.CANCELLED, why), reason))
+
+    def _settle(self, untold: StreamInterrupted | None) -> None:
+        """The stream has ended, so that the reader is told this error, or nothing more."""
+        self._untold = untold
+        self._settled = True
 
     def _settle_completeness(self, live: ProviderStreamReader) -> None:
         """Report the completeness of the answer, and its faults."""
@@ -335,7 +344,7 @@ class RouterStream:
             await self._executor.prepare()
             live, head = await self._executor.serve(StreamOpener(self._executor.attempts, delaying))
         except (SmartRouterError, asyncio.CancelledError):
-            self._ended = True
+            self._ended = self._settled = True
             raise
         if self._ended:  # another task closed the stream while it opened
             await live.close()

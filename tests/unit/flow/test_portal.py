@@ -14,9 +14,9 @@ import pytest
 
 from smart_model_router import RouterUnavailable, SmartModelRouter, StreamInterrupted
 from smart_model_router.clients import RouterTransport
-from smart_model_router.domain.events import AttemptFinished
+from smart_model_router.domain.events import AttemptFinished, Event, RequestFinished
 from smart_model_router.domain.outcome import EventKind, FailureClass, StreamEvent
-from smart_model_router.domain.ports import ProviderCall
+from smart_model_router.domain.ports import EventSink, ProviderCall
 from smart_model_router.flow.portal import WouldBlock
 from smart_model_router.flow.router_stream import RouterStream
 from smart_model_router.testing import FakeProvider, FakeReply, RecordingSink, chunk
@@ -85,7 +85,7 @@ class ClockReading(FakeProvider):
         return super()._arrive(call)
 
 
-def make(provider: FakeProvider, sink: RecordingSink | None = None, **timeouts: float) -> SmartModelRouter:
+def make(provider: FakeProvider, sink: EventSink | None = None, **timeouts: float) -> SmartModelRouter:
     """A router in real time with one target."""
     config = {
         "version": 1,
@@ -210,6 +210,35 @@ def test_a_reader_elsewhere_that_does_not_read_keeps_no_slot(home: Place, away: 
     with pytest.raises(StreamInterrupted) as caught:
         away.run(read_to_the_end(stream))
     assert caught.value.reason == "reader_idle"
+
+
+def test_a_reader_elsewhere_never_takes_a_cut_for_the_end(home: Place, away: Place) -> None:
+    """It comes back in the moment in which the stream is being ended at home, on another thread."""
+    ending = SlowEnd()
+    router = make(FakeProvider(FakeReply(pieces=("x",) * 1000, gap=0.05)), ending, reader_idle=0.1)
+    home.run(router.stream_chat(BODY).aclose())
+    stream = router.stream_chat(BODY)
+    away.run(stream.next_event())
+    assert ending.began.wait(PATIENCE)
+    with pytest.raises(StreamInterrupted) as caught:
+        away.run(read_to_the_end(stream))
+    assert caught.value.reason == "reader_idle"
+
+
+class SlowEnd:
+    """A sink that holds the home loop while a stream is being ended."""
+
+    inline = True
+
+    def __init__(self) -> None:
+        self.began = threading.Event()
+        self._never = threading.Event()
+
+    def emit(self, event: Event) -> None:
+        """Let the reader come, and wait."""
+        if isinstance(event, RequestFinished) and event.outcome == "cancelled" and event.target is not None:
+            self.began.set()
+            self._never.wait(0.3)
 
 
 async def read_to_the_end(stream: RouterStream) -> None:
