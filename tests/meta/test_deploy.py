@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -67,7 +72,7 @@ def test_the_files_fit_the_defaults_of_the_gateway() -> None:
     gateway = GatewayConfig()
     port = str(gateway.port)
     assert f"EXPOSE {port}\n" in TEXTS["Dockerfile"]
-    assert f":{port}/health/liveness" in TEXTS["Dockerfile"]
+    assert f"('127.0.0.1', {port}, " in TEXTS["Dockerfile"]
     assert COMPOSE["services"]["router"]["ports"] == [f"127.0.0.1:{port}:{port}"]
     assert f"router:{port}" in TEXTS["prometheus.yml"]
     assert f"server 127.0.0.1:{port};" in TEXTS["nginx.conf"]
@@ -80,6 +85,34 @@ def test_the_files_fit_the_defaults_of_the_gateway() -> None:
     folder = "/var/lib/smart-model-router"
     assert f'VOLUME ["{folder}"]' in TEXTS["Dockerfile"]
     assert all(folder in TEXTS[file] for file in ("smart-router.yaml", "smart-model-router.service", "compose.yaml"))
+
+
+@pytest.mark.loopback
+@pytest.mark.parametrize(("status", "code"), [(200, 0), (503, 1)])
+def test_the_health_of_the_container_is_asked_of_itself(status: int, code: int) -> None:
+    """Also where the container has a proxy in its environment; the exit code is that of a live gateway, or of none."""
+
+    class Health(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status if self.path == "/health/liveness" else 404)
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name
+            """Say nothing."""
+
+    found = re.search(r"HEALTHCHECK .*\n +CMD (\[.*\])\n", TEXTS["Dockerfile"])
+    assert found is not None
+    _, *arguments = json.loads(found[1])
+    with ThreadingHTTPServer(("127.0.0.1", 0), Health) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        here = [part.replace(str(GatewayConfig().port), str(server.server_address[1])) for part in arguments]
+        environ = {**os.environ, "http_proxy": "http://127.0.0.1:9", "no_proxy": ""}
+        done = subprocess.run([sys.executable, *here], env=environ, capture_output=True, check=False)
+        server.shutdown()
+        thread.join()
+    assert done.returncode == code, done.stderr
 
 
 def test_grafana_gets_a_dashboard_that_is_there() -> None:
