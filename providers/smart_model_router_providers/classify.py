@@ -178,7 +178,7 @@ _CODE_CHARACTERS = 64
 _READ_BODY_BYTES = 1024 * 1024
 """Of a longer error body only the status is believed."""
 
-_PAGE = re.compile(rb"\s*<(?:!doctype html|html)\b", re.IGNORECASE)
+_PAGE = re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:!doctype html|html)\b", re.IGNORECASE)
 _HTML_TITLE = re.compile(r"<title[^>]*>([^<]{1,200})", re.IGNORECASE)
 _WAITS = frozenset({CooldownRule.LAW, CooldownRule.HINT_OR_BRIEF, CooldownRule.WALL})
 _SCOPES: Mapping[FailureClass, Scope] = MappingProxyType(

@@ -18,7 +18,8 @@ CREDENTIAL = re.compile(r"#\d+$")
 SHORTEN = "shorten it, or add a target with a larger window"
 CHANGE = "change the prompt, or add a target of another provider"
 FORBIDDEN, NOT_FOUND = 403, 404
-_PAGE = re.compile(r"<!doctype html|<html", re.IGNORECASE)
+# What the answer begins with: one that is cut, or not understood, may speak of pages.
+_PAGE = re.compile(r"(?:HTTP \d{3}[^:<]{0,60}: )?[\ufeff\s]*<(?:!doctype html|html)\b", re.IGNORECASE)
 _NO_CONNECTION: Mapping[str, str] = MappingProxyType(
     {
         "not yet valid": "check the clock of this machine, then the server's certificate",
@@ -38,7 +39,7 @@ _NO_CONNECTION: Mapping[str, str] = MappingProxyType(
 
 def is_page(message: str) -> bool:
     """Return whether a provider's answer is a web page, as portals and wrong paths give."""
-    return _PAGE.search(message) is not None
+    return _PAGE.match(message) is not None
 
 
 def remedy(attempt: Attempt, advice: ProviderAdvice) -> str:

@@ -41,6 +41,11 @@ def report(*attempts: Attempt, refusals: list[ReportedRefusal] | None = None, **
     return replace(made, **facts)  # type: ignore[arg-type]
 
 
+PAGE_REMEDY = (
+    "check http, https and path of providers.acme.base_url, and whether a portal or a proxy answers in its place"
+)
+
+
 @pytest.mark.parametrize(
     ("attempt", "told"),
     [
@@ -93,6 +98,21 @@ def report(*attempts: Attempt, refusals: list[ReportedRefusal] | None = None, **
         (failed("acme/big", F.TRUNCATED, status=200), "acme broke off its answer"),
         (failed("acme/big", F.MALFORMED, "no JSON"), "acme sent an answer that cannot be read: no JSON"),
         (failed("acme/big", F.MALFORMED), "acme sent an answer that cannot be read"),
+        *(
+            (
+                failed("acme/big", F.MALFORMED, page),
+                f"acme sent a web page in the place of an answer: {PAGE_REMEDY}",
+            )
+            for page in (
+                "<!DOCTYPE html><html>",
+                "HTTP 200 without an answer in it: \ufeff <html lang=en>",
+                "HTTP 400: <html>",
+            )
+        ),
+        *(
+            (failed("acme/big", F.MALFORMED, cut), f"acme sent an answer that cannot be read: {cut}")
+            for cut in ('HTTP 200 without an answer in it: {"content": "<html>', "use <html>", "<htmlx>")
+        ),
         (failed("acme/big", F.EMPTY, status=200), "acme sent an empty answer"),
         (
             failed("acme/big", F.CONTEXT_LENGTH, status=400),

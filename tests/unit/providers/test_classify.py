@@ -206,6 +206,7 @@ def test_a_web_page_is_told_by_its_title() -> None:
     [
         (400, b"<html><h1>The plain HTTP request was sent to HTTPS port</h1></html>", "MALFORMED"),
         (406, b"\r\n<!DOCTYPE html><title>Blocked</title>", "MALFORMED"),
+        (400, b"\xef\xbb\xbf\n<html>with the mark of UTF-8</html>", "MALFORMED"),
         (403, b"<html>no</html>", "AUTH"),
         (404, b"<html>no</html>", "MISCONFIGURED"),
         (503, b"<html>no</html>", "SERVER_ERROR"),
