@@ -313,7 +313,7 @@ def _summary(body: bytes) -> str:
     """Describe a foreign body in a few words."""
     words = body[:2048].decode(errors="replace")
     title = _HTML_TITLE.search(words)
-    if title:
+    if title and _PAGE.match(body):
         return shown(f"a web page titled {title[1]!r}")
     return shown(words[:200]) or "an empty body"
 

@@ -18,8 +18,10 @@ CREDENTIAL = re.compile(r"#\d+$")
 SHORTEN = "shorten it, or add a target with a larger window"
 CHANGE = "change the prompt, or add a target of another provider"
 FORBIDDEN, NOT_FOUND = 403, 404
-# What the answer begins with: one that is cut, or not understood, may speak of pages.
-_PAGE = re.compile(r"(?:HTTP \d{3}[^:<]{0,60}: )?[\ufeff\s]*<(?:!doctype html|html)\b", re.IGNORECASE)
+# What the answer begins with, or is told by: one that is cut, or not understood, may speak of pages.
+_PAGE = re.compile(
+    r"(?:HTTP \d{3}[^:<]{0,60}: )?(?:[\ufeff\s]*<(?:!doctype html|html)\b|a web page titled )", re.IGNORECASE
+)
 _NO_CONNECTION: Mapping[str, str] = MappingProxyType(
     {
         "not yet valid": "check the clock of this machine, then the server's certificate",

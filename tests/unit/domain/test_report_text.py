@@ -107,6 +107,7 @@ PAGE_REMEDY = (
                 "<!DOCTYPE html><html>",
                 "HTTP 200 without an answer in it: \ufeff <html lang=en>",
                 "HTTP 400: <html>",
+                "HTTP 200 without an answer in it: a web page titled 'Sign in'",
             )
         ),
         *(

@@ -199,6 +199,8 @@ def test_a_web_page_is_told_by_its_title() -> None:
     assert failure.failure_class is FailureClass.MALFORMED
     assert "502 Bad Gateway" in failure.message
     assert len(failure.message) < 200
+    cut = b'{"choices": [{"message": {"content": "<html><title>Ours</title>'
+    assert "a web page" not in classify_response(200, {}, cut).message
 
 
 @pytest.mark.parametrize(
