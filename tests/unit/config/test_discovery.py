@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from socket import create_server
+from typing import Any
 
 import pytest
 
@@ -135,25 +136,24 @@ def test_a_model_server_is_found_by_asking_it(fault_server: FaultServerFactory) 
 
 
 @contextmanager
-def port_that_sends(*pieces: bytes) -> Generator[str]:
-    """A program on loopback that answers one request with these pieces, a twentieth of a second apart: its URL."""
+def port_that_sends(*pieces: bytes, between: Callable[[], None] | None = None) -> Generator[str]:
+    """A program on loopback that answers one request with these pieces; what it does between them. Its URL."""
     with create_server(("127.0.0.1", 0)) as listener:
 
         def answer() -> None:
             with suppress(OSError), listener.accept()[0] as client:  # the client may leave at any time
                 client.recv(65536)
                 client.sendall(b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n")
-                for piece in pieces:
+                for number, piece in enumerate(pieces):
+                    if between is not None and number:
+                        between()
                     client.sendall(piece)
-                    paused.wait(0.05)
 
-        paused = threading.Event()
         thread = threading.Thread(target=answer)
         thread.start()
         try:
             yield f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
         finally:
-            paused.set()
             thread.join()
 
 
@@ -171,12 +171,35 @@ def test_only_a_model_that_writes_text_is_taken(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.loopback
-@pytest.mark.parametrize(
-    "pieces", [[b"<html></html>"], [b"[1, 2]"], [*[b" "] * 60, LISTED]], ids=["a page", "a list", "without an end"]
-)
-def test_a_foreign_program_at_the_port_is_no_server(pieces: list[bytes]) -> None:
-    """Nor is one waited for that goes on sending: three seconds here, which could be hours."""
-    with port_that_sends(*pieces) as url:
+@pytest.mark.parametrize("piece", [b"<html></html>", b"[1, 2]"], ids=["a page", "a list"])
+def test_a_foreign_program_at_the_port_is_no_server(piece: bytes) -> None:
+    """Whatever it sends."""
+    with port_that_sends(piece) as url:
+        assert found_on_loopback({"ollama": url}) is None
+
+
+@pytest.mark.loopback
+def test_a_program_that_sends_without_an_end_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The connection is cut when the time of the question is over; what comes later is not read."""
+    ends: list[Callable[[], None]] = []
+
+    def over() -> None:
+        ends[0]()
+
+    class ByHand:
+        """A timer whose time is over when the test says so."""
+
+        def __init__(self, seconds: float, function: Callable[..., None], args: list[Any]) -> None:
+            ends.append(lambda: function(*args))
+
+        def start(self) -> None:
+            """Nothing runs by itself."""
+
+        cancel = start
+
+    monkeypatch.setattr("smart_model_router.config.discovery._LOOPBACK_SECONDS", 60)
+    monkeypatch.setattr("smart_model_router.config.discovery.Timer", ByHand)
+    with port_that_sends(b" ", LISTED, between=over) as url:
         assert found_on_loopback({"ollama": url}) is None
 
 
