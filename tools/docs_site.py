@@ -22,6 +22,7 @@ SITE = ROOT / "build" / "site"
 PACKAGES = ("mkdocs-material==9.*", "mkdocstrings[python]==1.*", "ruff")  # ruff breaks the lines of long signatures
 BESIDE = {"README.md": "start.md", "CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md"}
 """Documents at the root of the repository that are pages of the site."""
+FRONT_MODULE, FRONT_CLASS = "smart_model_router", "SmartModelRouter"
 _CODE = re.compile(r"(^```.*?^```$|`[^`\n]*`)", re.DOTALL | re.MULTILINE)
 _LINK = re.compile(r"(?<=\]\()([^()\s]+)(?=\))")
 _MARK = re.compile(r"^(```python) no-run:.*$", re.MULTILINE)
@@ -108,7 +109,8 @@ def on_files(files: Any, config: Any) -> Any:
     from mkdocs.structure.files import File  # type: ignore[import-not-found] # in the lane's environment only
 
     for module in public_modules((ROOT / "docs" / "api.md").read_text(encoding="utf-8")):
-        content = f"# {module}\n\n::: {module}\n"
+        front = f"Begin with [`{FRONT_CLASS}`](#{module}.{FRONT_CLASS}).\n\n" if module == FRONT_MODULE else ""
+        content = f"# {module}\n\n{front}::: {module}\n"
         files.append(File.generated(config, f"reference/{module}.md", content=content))
     for name, page in BESIDE.items():
         text = root_text((ROOT / name).read_text(encoding="utf-8"), _base(config))

@@ -173,10 +173,15 @@ CONFIGURATION = (
     Mistake(
         "takes a negative time", more("resilience: {timeouts: {attempt: -5}}"), "-5", "duration in seconds above 0"
     ),
-    Mistake("forgets the version", changed("version: 1\n", ""), "version: None", "1 is needed"),
+    Mistake("forgets the version", changed("version: 1\n", ""), "version: missing", "1 is needed"),
     Mistake("takes another version", changed("version: 1", "version: 2"), "version: 2", "1 is needed"),
-    Mistake("leaves the file empty", file_with(""), "version: None", "1 is needed.*smr config check"),
-    Mistake("writes text that is no mapping", file_with("hello"), "configuration: 'text'", "a mapping is needed"),
+    Mistake("leaves the file empty", file_with(""), "version: missing", "1 is needed.*smr config check"),
+    Mistake(
+        "writes text that is no mapping",
+        file_with("hello"),
+        "configuration: 'text'",
+        "such as version, providers, models is",
+    ),
     Mistake("leaves a brace open", more("aliases: {a: b"), "yaml:7", "YAML is needed"),
     Mistake(
         "forgets quotes", changed('"${OPENAI_API_KEY}"', "${OPENAI_API_KEY}"), "yaml:3", r'"\$\{\.\.\.\}" in quotes'
@@ -191,7 +196,7 @@ CONFIGURATION = (
     Mistake("misspells a provider", changed("[openai/", "[opnai/"), "'opnai/gpt-5'", "did you mean 'openai'"),
     Mistake("comes back to a target in a lower tier", changed(SMART, TWICE), r"tiers\[1\]", "a target not yet in this"),
     Mistake("misspells a kind", changed("kind: openai", "kind: opanai"), "kind: 'opanai'", "did you mean 'openai'"),
-    Mistake("gives Azure no address", changed("kind: openai", "kind: azure"), "base_url: None", "URL with a host"),
+    Mistake("gives Azure no address", changed("kind: openai", "kind: azure"), "base_url: missing", "URL with a host"),
     Mistake(
         "forgets the scheme",
         changed("openai,", "openai, base_url: a.example/v1,"),
@@ -203,7 +208,9 @@ CONFIGURATION = (
         "names a folder", typed("ask", "-c", ".", PROMPT), "configuration: '.'", "a file, not a directory, is needed"
     ),
     Mistake("names a lost file by the variable", named_file_is_gone, "gone.yaml", "an existing file is needed"),
-    Mistake("has nothing at all", nothing_at_all, "configuration: None", "smr init.*OPENAI_API_KEY.*smr local install"),
+    Mistake(
+        "has nothing at all", nothing_at_all, "configuration: missing", "smr init.*OPENAI_API_KEY.*smr local install"
+    ),
     Mistake(
         "limits the spending on an unknown price",
         checked(gateway={"keys": KEYS}, models=UNPRICED),
@@ -256,12 +263,15 @@ COMMANDS = (
         "smr serve",
     ),
     Mistake(
-        "begins where there is a file", typed("init"), "smart-router.yaml is left as it is", "not there yet is needed"
+        "begins where there is a file",
+        typed("init"),
+        "smart-router.yaml is left as it is",
+        "smr init OTHER.yaml writes another",
     ),
     Mistake(
         "names a client with a space", typed("keys", "new", "our team"), "NAME: 'our team'", "letters, digits, '.'"
     ),
-    Mistake("shows statistics of nothing", typed("stats"), "store.path: None", "a statistics file is needed"),
+    Mistake("shows statistics of nothing", typed("stats"), "store.path: missing", "a statistics file is needed"),
     Mistake(
         "shows statistics that are gone", typed("stats", "--db", "gone.db"), "gone.db", "has a router with this store"
     ),

@@ -232,7 +232,7 @@ def test_a_run_that_never_began_has_no_id(asking: Smr) -> None:
         3,
         [
             "smr: inputs.z: 1 - the workflow has no such input; known: n, x",
-            "smr: inputs.x: None - the input is required: a value of type string",
+            "smr: inputs.x: missing - the input is required: a value of type string",
             "smr: inputs.n: 'many' - a value of type integer is needed",
         ],
     )

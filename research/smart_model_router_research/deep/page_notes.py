@@ -142,7 +142,8 @@ def _method(run: ResearchRun) -> Iterator[str]:
     if any(document.alone_suffices for document in run.documents.values()):
         yield "A corpus vouches for each of its documents by itself: one of them is enough for a critical claim."
     share = run.completeness
-    yield f"Citations: {share.critical:.0%} of critical and {share.rest:.0%} of other sentences are supported."
+    if any(run.report.sentences):  # of none all would be supported
+        yield f"Citations: {share.critical:.0%} of critical and {share.rest:.0%} of other sentences are supported."
     geometric = f"{quality['ci_geometric']:.3f}"
     yield f"Policy: {quality['policy']}, {quality['aggregation']} mean; the geometric one is {geometric}."
     if run.facts.usage:

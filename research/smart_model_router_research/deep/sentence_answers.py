@@ -143,10 +143,41 @@ def _numbers(text: str, pattern: QuestionPattern) -> Iterator[FoundValue]:
         yield number
 
 
+_WHO_DOES = re.compile(r"who (?P<verb>(?!is\b|was\b)[a-z]+) (?:the |our |an? )?(?P<object>.+?)\W*", re.IGNORECASE)
+_GROUP = r"(?P<name>(?:[\w&-]+ ){1,3}(?:team|group|squad|department|committee|division|guild|crew|board))"
+_GROUP_DOES = re.compile(rf"(?:The|Our) {_GROUP} (?P<adverbs>(?:(?:now|also|currently|has|have) )*)")
+_BY_GROUP = re.compile(rf" by (?:the|our) {_GROUP}(?!\w)")
+_OVER = re.compile(r"\b(?:was|were) $")
+_BEHIND = r"(?=\W*$|[,;:]| (?:since|as|and|or|in|on|at|for|from|with|until|because|but)\b)"
+
+
+def _doers(text: str, pattern: QuestionPattern) -> Iterator[FoundValue]:
+    """Yield the persons of a text, and a group with a common name that does what is asked: "The data team owns X"."""
+    yield from persons_in(text)
+    asked = _WHO_DOES.fullmatch(pattern.text)
+    if asked is None or not pattern.terms:
+        return
+    is_now, thing = asked["verb"].endswith("s"), re.escape(asked["object"])
+    done = re.compile(rf"(?:the |our )?{thing} (?:is|are|was|were|ha(?:s|ve) been) (?:(?:now|also) )?", re.IGNORECASE)
+    to_thing = re.compile(rf" (?:the |our )?{thing}{_BEHIND}", re.IGNORECASE)
+    for place in placed_stems(text):
+        if place.stem not in pattern.terms[0].others:
+            continue
+        before, group = text[: place.start], None
+        if done.fullmatch(before) and not (is_now and _OVER.search(before)):
+            group = _BY_GROUP.match(text, place.end)
+        elif to_thing.match(text, place.end):
+            group = _GROUP_DOES.fullmatch(before)
+            if group is not None and is_now and text[: place.end].endswith("ed") and "ha" not in group["adverbs"]:
+                group = None  # it did once
+        if group is not None:
+            yield FoundValue(group["name"], *group.span("name"))
+
+
 _FINDERS: Mapping[Wanted, Callable[[str, QuestionPattern], Iterator[FoundValue]]] = {
     Wanted.NUMBER: _numbers,
     Wanted.DATE: lambda text, _pattern: dates_in(text),
-    Wanted.PERSON: lambda text, _pattern: persons_in(text),
+    Wanted.PERSON: _doers,
 }
 
 

@@ -58,7 +58,7 @@ def run_check(asked: Check) -> int:
     if asked.as_json:
         print_json(_as_dict(source, faults, findings))
     else:
-        rows = [("problem", fault.key, f"{fault.value!r} - {fault.expected}") for fault in faults]
+        rows = [("problem", fault.key, f"{fault.shown} - {fault.expected}") for fault in faults]
         rows += [(finding.level, finding.topic, finding.text) for finding in findings]
         if rows:
             print_table((), rows, sys.stdout)

@@ -200,8 +200,9 @@ def _is_ready(provider: ProviderConfig, embedded: Readiness) -> bool:
 
 def _described(provider: ProviderConfig) -> str:
     kind = kind_of(provider.kind)
-    where = masked_urls(provider.base_url or kind.base_url or "in process")
-    return f"{provider.kind} at {where}; {_key(provider, kind.key_variables)}"
+    address = provider.base_url or kind.base_url
+    where = f"at {masked_urls(address)}" if address else "in this process"
+    return f"{provider.kind} {where}; {_key(provider, kind.key_variables)}"
 
 
 def _key(provider: ProviderConfig, variables: tuple[str, ...]) -> str:

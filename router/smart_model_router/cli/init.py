@@ -31,7 +31,7 @@ def run(asked: Init) -> int:
     keys, servers, embedded = found_in(os.environ), servers_that_answer(), is_ready().ready
     if not (keys or servers or embedded):
         variables = ", ".join(kind.key_variables[0] for kind in list(KINDS.values())[:3])
-        raise ConfigurationError("smr init", None, _NOTHING.format(variables=f"{variables}, ..."))
+        raise ConfigurationError("providers", None, _NOTHING.format(variables=f"{variables}, ..."))
     _write(file, starter_text(keys, servers, embedded=embedded))
     found = [f"{kind} (${variable})" for kind, variable in keys]
     found += [f"{one.server.label} ({one.server.base_url})" for one in servers]
@@ -47,7 +47,7 @@ def run(asked: Init) -> int:
 
 
 def _there(file: Path) -> str:
-    return f"a file that is not there yet is needed: {file} is left as it is (smr config check reads it)"
+    return f"{file} is left as it is (smr config check reads it); smr init OTHER.yaml writes another"
 
 
 def _write(file: Path, text: str) -> None:

@@ -82,7 +82,7 @@ def loaded(file: Path, functions: Path | None, *, as_json: bool) -> WorkflowDefi
         if as_json:
             print_json({"file": str(file), "faults": [*map(_as_dict, error.faults)]})
         for fault in error.faults if not as_json else ():
-            print_answer(f"{fault.place or file}: {fault.key}: {fault.value!r} - {fault.expected}\n")
+            print_answer(f"{fault.place or file}: {fault.key}: {fault.as_error().shown} - {fault.expected}\n")
         print_line(f"{file}: {len(error.faults)} {'problem' if len(error.faults) == 1 else 'problems'}")
         return None
 

@@ -29,6 +29,8 @@ from smart_model_router_providers.catalog import KINDS, failure_domain, kind_of
 
 SEARCHING = frozenset({"messages", "responses"})
 """The dialects that have a search of the web; it is translated between them."""
+_REAL_KINDS = KINDS.keys() - {"scripted"}
+"""Kinds of providers of which it is known whether they search: a scripted one stands for any."""
 _OWN_SERVERS = frozenset({"openai_compatible", "ollama", "vllm", "llamacpp", "foundry_local", "scripted", "local"})
 """Kinds of which two entries need not be one service: the host decides whether they fail together."""
 _ADDED = ("/v1/v1", "/chat/completions", "/messages", "/responses", "/embeddings", "/completions")
@@ -317,7 +319,7 @@ def _search_gap(config: RouterConfig, model: ModelConfig) -> str:
     """The words for what is missing; "" where every fallback takes a search, or its provider is not known."""
     providers = _remote_providers(model)
     able = [provider for provider in providers if _takes_search(config, provider)]
-    if not providers or any(config.providers[name].kind not in KINDS for name in providers):
+    if not providers or any(config.providers[name].kind not in _REAL_KINDS for name in providers):
         return ""
     if not able:
         return "are refused: no target has them,"

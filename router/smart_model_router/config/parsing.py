@@ -124,7 +124,8 @@ class _Reader:
         if isinstance(given, (bool, str)) and hints.SWITCH in known:
             given = {hints.SWITCH: given}  # the short form of a section that can be switched on and off
         read: dict[str, Any] = {}
-        for key, member in ({} if given is None else self._mapping(given, hint, "a mapping", path)).items():
+        wanted = "a mapping" if path else f"a mapping with keys such as {', '.join(list(known)[:3])}"
+        for key, member in ({} if given is None else self._mapping(given, hint, wanted, path)).items():
             if key in gone:
                 self.retired[(*path, key)] = gone[key]
                 continue

@@ -50,14 +50,14 @@ def _rebuild(kind: type[SmartRouterError], args: tuple[Any, ...], state: dict[st
 class ConfigurationError(SmartRouterError):
     """The owner's mistake, found at construction: which key, which value, what would be right.
 
+    `shown` is the value as the message has it, at most 120 characters: "missing" for None, the value that is not there.
     `others` are the further mistakes that were found at the same look.
     """
 
     def __init__(self, key: str, value: object, expected: str) -> None:
-        shown = repr(value)
-        if len(shown) > 120:
-            shown = shown[:117] + "..."
-        super().__init__(f"{key}: {shown} - {expected}")
+        shown = "missing" if value is None else repr(value)
+        self.shown = shown if len(shown) <= 120 else shown[:117] + "..."
+        super().__init__(f"{key}: {self.shown} - {expected}")
         self.key = key
         self.value = value
         self.expected = expected

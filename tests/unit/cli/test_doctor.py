@@ -51,6 +51,13 @@ def test_a_check_leaves_no_file_and_no_hook(
     assert [hook for hook in left if "smart_model_router" in str(hook)] == []
 
 
+def test_a_provider_without_an_address_is_in_this_process(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is at no address."""
+    Doctor(config=written(tmp_path, tmp_path / "x.log"), as_json=True).run()
+    told = {each["topic"]: each["text"] for each in json.loads(capsys.readouterr().out)["findings"]}
+    assert told["provider s"].startswith("scripted in this process;")
+
+
 @pytest.mark.parametrize("log", [Path("nowhere/x.log"), Path()])
 def test_a_log_that_could_not_be_written_is_found(
     log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -62,6 +62,12 @@ def test_the_next_command_can_be_copied_for_a_path_with_spaces(
     assert "next: smr doctor --online --config 'our router.yaml', then" in capsys.readouterr().err
 
 
+def test_nothing_to_begin_with_is_told_as_missing() -> None:
+    """The line names what is missing and each of the ways to it, and no value of Python."""
+    with pytest.raises(ConfigurationError, match=r"^providers: missing - a key in the environment.*smr local install"):
+        Init(file=None, as_json=False).run()
+
+
 def link(file: Path) -> None:
     """Make a link that leads nowhere."""
     file.symlink_to("nowhere")

@@ -207,7 +207,7 @@ def test_a_missing_key_is_named(missing: str) -> None:
     """A file without version, providers or models says which is missing."""
     without = mapping()
     del without[missing]
-    with pytest.raises(ConfigurationError, match=f"^{missing}: None - ") as caught:
+    with pytest.raises(ConfigurationError, match=f"^{missing}: missing - ") as caught:
         RouterConfig.from_mapping(without)
     assert caught.value.key == missing
 

@@ -268,6 +268,8 @@ SILENT: dict[str, dict[str, Any]] = {
     | {"providers": {"x": {**OPENAI, "failure_domain": "one"}, "y": {**OPENAI, "failure_domain": "two"}}},
     "two regions": model(["x/gpt-5", "y/gpt-5"])
     | {"providers": {"x": {**OPENAI, "region": "eu"}, "y": {**OPENAI, "region": "us"}}},
+    "a scripted stand-in beside one without a search": model(["g/openai/gpt-oss-120b", "s/any"])
+    | {"providers": {**PROVIDERS, "s": {"kind": "scripted"}}},
     "a search that is dropped": model(["o/gpt-5", "g/openai/gpt-oss-120b"])
     | {"providers": {**PROVIDERS, "g": {**GROQ, "hosted_tools": "drop"}}},
     **{
@@ -352,7 +354,7 @@ WINDOW, SEARCH, ALONE, AGENTS = (
 )
 TOGETHER = "fail together"
 TOLD = {
-    "README.md": {WINDOW, ALONE},
+    "README.md": {WINDOW},
     "docs/configuration.md": {WINDOW, SEARCH, AGENTS},
     "docs/how-to/chaos.md": {WINDOW},
     "docs/how-to/drop-in.md": {TOGETHER, WINDOW, SEARCH},
@@ -366,7 +368,7 @@ TOLD = {
     "docs/how-to/streams-and-errors.md": {SEARCH},
     "docs/how-to/workflows.md": {SEARCH},
     "docs/observability.md": {SEARCH},
-    "examples/own_provider.py": {WINDOW, ALONE},
+    "examples/own_provider.py": {WINDOW},
 }
 """What is true, and said, of the configurations of each document: most are cut down to what their page is about."""
 

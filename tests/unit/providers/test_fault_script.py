@@ -318,7 +318,7 @@ def test_every_fault_can_be_written_in_yaml(name: str) -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("- reply", r"reply: None - text or tool_calls is needed"),
+        ("- reply", r"reply: missing - text or tool_calls is needed"),
         ("- reply: 5", r"reply.text: 5 - text is needed"),
         ("- reply: {tool_calls: f}", r"reply.tool_calls: 'f' - a list of calls is needed"),
         ("- reply: {tool_calls: [f]}", r"reply.tool_calls\[0\]: 'f' - a mapping of"),
@@ -328,7 +328,7 @@ def test_every_fault_can_be_written_in_yaml(name: str) -> None:
         ("- status: {cod: 500}", r"script\[0\].status.cod: 500 - no such figure; did you mean code\?"),
         ("- status: {code: 500, tims: 1}", r"script\[0\].status.tims: 1 - no such figure; did you mean times\?"),
         ("- status: {code: 5000}", r"script\[0\].status.code: 5000 - an HTTP status from 200 to 599"),
-        ("- status", r"script\[0\].status: None - not all figures are there: code"),
+        ("- status", r"script\[0\].status: missing - not all figures are there: code"),
         ("- down: [1, 2, 3]", r"script\[0\].down: \[1, 2, 3\] - at most 2 figures: start, stop"),
         ("- {status: 500, times: 1}", r"script\[0\]: .* one fault is needed"),
         ("- 7", r"script\[0\]: 7 - one fault is needed"),

@@ -89,7 +89,7 @@ def test_a_failure_is_charged_and_raised() -> None:
 @pytest.mark.asyncio
 async def test_a_run_without_a_router_says_so() -> None:
     """Before anything is sent."""
-    with pytest.raises(ConfigurationError, match=r"services\.router: None - a router is needed for the step a"):
+    with pytest.raises(ConfigurationError, match=r"services\.router: missing - a router is needed for the step a"):
         await ask_model(StepInput(run_id="r", step="a", inputs={}, options={"body": BODY}))
 
 

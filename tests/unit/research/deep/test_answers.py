@@ -239,3 +239,43 @@ def test_the_sentence_before_names_only_what_a_pronoun_points_to() -> None:
     assert points_back("It lasts 12 hours.")
     assert points_back("The battery lasts 12 hours.")
     assert not points_back("The battery of the Kite lasts 9 hours.")
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "The platform team owns Courier.",
+        "The platform team owns Courier since 2024.",
+        "Our platform team now owns Courier.",
+        "The platform team has owned Courier since 2024.",
+        "Courier is owned by the platform team.",
+    ],
+)
+def test_a_group_with_a_common_name_answers_who(tmp_path: Path, sentence: str) -> None:
+    """A team owns, keeps and leads as a person does; the team of another thing is not taken for it."""
+    (tmp_path / "courier.md").write_text(f"# Courier\n\nCourier is a message bus. {sentence}\n", encoding="utf-8")
+    (tmp_path / "ledger.md").write_text("# Ledger\n\nThe payments team owns Ledger.\n", encoding="utf-8")
+    assert ask("Who owns Courier?", asyncio.run(corpus(tmp_path))).values == ("platform team",)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "The platform team no longer owns Courier.",
+        "The platform team owned Courier.",
+        "The platform team does not own Courier.",
+        "If the platform team owns Courier, it may change the schema.",
+        "Courier is not owned by the platform team.",
+        "Courier was owned by the platform team until 2024.",
+        "Courier was handed over by the platform team.",
+        "Courier owns the queue of the platform team.",
+        "The platform team owns Courier tests.",
+        "No platform team owns Courier.",
+        "The tests of Courier are owned by the platform team.",
+        "Courier tests are owned by the platform team.",
+    ],
+)
+def test_a_group_that_does_something_else_answers_nothing(tmp_path: Path, sentence: str) -> None:
+    """What is denied, over, supposed or said of another thing is no owner."""
+    (tmp_path / "courier.md").write_text(f"# Courier\n\nCourier is a message bus. {sentence}\n", encoding="utf-8")
+    assert not ask("Who owns Courier?", asyncio.run(corpus(tmp_path))).values

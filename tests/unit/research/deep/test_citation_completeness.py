@@ -281,6 +281,12 @@ def test_a_withheld_report_shows_no_findings_until_a_person_accepts_it() -> None
     assert "Arville" in after
 
 
+def test_a_report_without_sentences_claims_no_share_of_them() -> None:
+    """Of no sentence it cannot be said that all are supported; of one it can."""
+    assert "Citations:" not in as_markdown(page_of_run(run_of_claims([[]])))
+    assert "- Citations: 100% of critical" in as_markdown(page_of_run(run_of_claims([CAPITALS[:2]])))
+
+
 def test_a_full_delivery_has_no_warning() -> None:
     """Nothing is warned of where nothing is weak."""
     run = run_of_claims([CAPITALS[:2]], DOCUMENTS[:2], QUESTIONS[:1])

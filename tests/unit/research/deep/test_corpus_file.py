@@ -67,7 +67,7 @@ def test_a_declaration_is_found_in_its_folder(tmp_path: Path) -> None:
     ("content", "faults"),
     [
         (LEAST + "nane: x", ["nane: 'x' - the key is unknown; did you mean 'name'?"]),
-        ("name: x", ["publisher: None - a value is needed", "tier: None - a value is needed"]),
+        ("name: x", ["publisher: missing - a value is needed", "tier: missing - a value is needed"]),
         (LEAST.replace("B", "S"), ["tier: 'S' - one of A, B, C is needed"]),
         (LEAST.replace("B", "[A]"), ["tier: ['A'] - one of"]),
         (LEAST.replace("tides", "7"), ["name: 7 - one line of text is needed"]),
@@ -81,7 +81,7 @@ def test_a_declaration_is_found_in_its_folder(tmp_path: Path) -> None:
         (LEAST + "as_of: 0000", ["as_of: 0 - a day, a month or a year"]),
         (LEAST + "as_of: 99999", ["as_of: 99999 - a day, a month or a year"]),
         (LEAST + "dates: 2024", ["dates: 2024 - patterns of paths with a date each"]),
-        (LEAST + "dates: {'*': 2024-02-30, x: null}", ["dates.*: '2024-02-30' - a day", "dates.x: None - a day"]),
+        (LEAST + "dates: {'*': 2024-02-30, x: null}", ["dates.*: '2024-02-30' - a day", "dates.x: missing - a day"]),
         (LEAST + "base_url: https://www.blocked.example/x", ["tier: 'B' - tier C is needed: the operator blocks"]),
     ],
 )
