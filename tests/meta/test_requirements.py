@@ -52,6 +52,11 @@ def test_the_files_agree(path: Path) -> None:
     assert pins(path).items() <= pins(ROOT / "requirements" / "dev.txt").items()
 
 
+def test_the_extra_research_is_enough_for_research() -> None:
+    """Documents are read with the packages of `scoring`, which it brings."""
+    assert "smart-model-router[scoring]" in project()["project"]["optional-dependencies"]["research"]
+
+
 @pytest.mark.parametrize("name", sorted(declared()))
 def test_a_declared_dependency_is_pinned_within_its_range(name: str) -> None:
     """What pyproject.toml asks for is what requirements/dev.txt installs: run `make lock` after a change."""

@@ -231,6 +231,10 @@ def is_reversed(deed: AskedDeed, text: str) -> bool:
     return side.start < verb.start and not is_behind and not is_passive
 
 
+ASKS_HOLDER = re.compile(r"who (owns|leads|maintains|manages)\b", re.IGNORECASE)
+HOLDERS = {"owns": "owner", "leads": "lead", "maintains": "maintainer", "manages": "manager"}
+"""The nouns by which a label or the head of a column names the doer of such a deed."""
+
 _WHEN = r"(?P<word>before|after|until|till|since|without|except|under|below|above|outside)"
 _RESTRICTS = re.compile(rf"\b{_WHEN} (?:the |an? )?(?P<what>[A-Z][\w.-]*|\d[\w.,-]*)")
 _NAMED_AFTER = re.compile(r"\b(?:nam|call|look|ask)(?:s|ed|e|es|ing)?\b", re.IGNORECASE)

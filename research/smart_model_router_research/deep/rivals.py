@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from smart_model_router_research.deep.analysts import answers_of
-from smart_model_router_research.deep.asked_relations import deed_of
+from smart_model_router_research.deep.asked_relations import ASKS_HOLDER, HOLDERS, deed_of
 from smart_model_router_research.deep.asked_values import AskedKind, asked_value
 from smart_model_router_research.deep.asked_words import words_of
 from smart_model_router_research.deep.claims import ClaimKind, ResearchClaim
@@ -27,6 +27,11 @@ MOST_RIVALS = 3
 _COMPARED = (Wanted.FACT, Wanted.NUMBER, Wanted.DATE, Wanted.PERSON, Wanted.PLACE, Wanted.YES_NO)
 _KINDS = COMPARED | {AskedKind.BEING, AskedKind.NAME, AskedKind.YES_NO, AskedKind.PLACE}
 _AUXILIARY = "(?:does|do|did|can|may|is|are|was|were|has|have)"
+_MOVED = (
+    r"(?:has |have |was |is |will be |will )?(?:moved?|moves|passed|passes|goes|went|transferred|handed over)"
+    r" (?:from [^.;]+? )?to (?:the |our )?(?P<value>[^.,;()]+?)"
+    r"(?=\W*$|[.,;()]| (?:in|on|as|since|at|with|when|by|and)\b)"
+)
 _OVER = re.compile(r"\b(?:was|were|had|until|till|formerly|previously|former|used to)\b", re.IGNORECASE)
 
 
@@ -51,29 +56,48 @@ def rivals_of(
     if (noun := property_of(pattern)) is not None:
         direct += [each for document in documents for each in answers_of(document, noun) if is_read_by_head(each)]
     near = fitting_answers(question, documents) if kind in _KINDS else []
+    moved = [each for document in documents for each in _moved(pattern, document)]
     known = [(each.evidence[0].doc_id, fold(each.evidence[0].quote)) for each in claims if each.evidence]
     is_past = any(_OVER.search(claim.text) for claim in claims)
     found: list[FoundAnswer] = []
-    for one in (*direct, *near):
+    for one in (*direct, *near, *moved):
         statement = one.statement
         if any(one.document.stored.id == doc and fold(statement.text) == quote for doc, quote in known):
             continue
         if kind is not AskedKind.INSTANT and is_past is not bool(_OVER.search(statement.text)):
             continue
-        if _says_asked(question, one) and all(_is_other(one, claim) for claim in claims):
+        if (one in moved or _says_asked(question, one)) and all(_is_other(one, claim) for claim in claims):
             found += [one] * all(_differ(one, each) for each in found)
     return found[:MOST_RIVALS]
 
 
 def property_of(pattern: QuestionPattern) -> QuestionPattern | None:
-    """Return "Which port does X listen on?" as the question for the property that a label or column has: port of X."""
+    """Return "Which port does X listen on?" as the question for the property that a label or column has: port of X.
+
+    A question for what owns X is that for the owner of X.
+    """
     if len(pattern.entities) != 1 or pattern.numbers or pattern.superlative is not None:
         return None
+    if (does := ASKS_HOLDER.match(pattern.text)) is not None:
+        return read_question(f"What is the {HOLDERS[does[1].lower()]} of {pattern.entities[0]}")
     if not pattern.asked_noun or not re.search(rf"\b{re.escape(pattern.asked_noun)} {_AUXILIARY}\b", pattern.text):
         return None
     if pattern.wanted is Wanted.NUMBER:
         return read_question(f"How many {pattern.asked_noun} has {pattern.entities[0]}")
     return read_question(f"What is the {pattern.asked_noun} of {pattern.entities[0]}")
+
+
+def _moved(pattern: QuestionPattern, document: ReadDocument) -> Iterator[FoundAnswer]:
+    """Yield what the ownership of X moved to, where a question asks for its owner: such a sentence names no owner."""
+    does = ASKS_HOLDER.match(pattern.text)
+    if does is None or does[1].lower() != "owns" or len(pattern.entities) != 1:
+        return
+    entity = pattern.entities[0]
+    moved = re.compile(rf"\bownership of (?:the |our )?{re.escape(entity)} {_MOVED}", re.IGNORECASE)
+    for statement in document.statements:
+        if (match := moved.search(statement.text)) is not None:
+            value = match["value"].strip()
+            yield FoundAnswer(document=document, statement=statement, value=value, score=1.0, entity=entity)
 
 
 def is_read_by_head(one: FoundAnswer) -> bool:

@@ -279,3 +279,19 @@ def test_a_group_that_does_something_else_answers_nothing(tmp_path: Path, senten
     """What is denied, over, supposed or said of another thing is no owner."""
     (tmp_path / "courier.md").write_text(f"# Courier\n\nCourier is a message bus. {sentence}\n", encoding="utf-8")
     assert not ask("Who owns Courier?", asyncio.run(corpus(tmp_path))).values
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "Courier is owned by the data team.",
+        "Ada Berg has owned Courier since March 2026.",
+        "In March 2026 the ownership of Courier moved to the data team.",
+        "| service | owner |\n|---|---|\n| Courier | Data team |",
+    ],
+)
+def test_the_owner_that_another_page_names_is_a_rival(tmp_path: Path, other: str) -> None:
+    """In the active and the passive form, as a move, and in a table: two values stand where two are said."""
+    (tmp_path / "courier.md").write_text("# Courier\n\nThe platform team owns Courier.\n", encoding="utf-8")
+    (tmp_path / "notes.md").write_text(f"# Notes\n\n{other}\n", encoding="utf-8")
+    assert len(set(ask("Who owns Courier?", asyncio.run(corpus(tmp_path))).values)) == 2
