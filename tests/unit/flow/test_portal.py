@@ -238,7 +238,7 @@ class SlowEnd:
         """Let the reader come, and wait."""
         if isinstance(event, RequestFinished) and event.outcome == "cancelled" and event.target is not None:
             self.began.set()
-            self._never.wait(0.3)
+            self._never.wait(0.3)  # real time: the home loop is held for as long as the reader comes back
 
 
 async def read_to_the_end(stream: RouterStream) -> None:
