@@ -61,7 +61,7 @@ def test_check_warns_of_a_tier_that_fails_together(smr: Smr, server: FaultServer
     done = smr("config", "check")
     assert done.returncode == 0
     assert "all 2 targets fail together" in done.stdout
-    assert "0 problems, 1 warnings" in done.stderr
+    assert "0 problems, 1 warning, " in done.stderr
 
 
 def test_a_key_that_is_gone_is_told_and_stops_nothing(smr: Smr) -> None:

@@ -238,16 +238,8 @@ def _wordings(found: FoundAnswer, question: str) -> Iterator[str]:
                 yield f"{statement.label} of {title}: {item}"
                 if len(path) > 1:
                     yield f"{path[-1]}, {statement.label} of {title}: {item}"
-    if statement.kind is StatementKind.ROW and found.attribute and statement.cells and found.item:
-        column, name = statement.cells[0]
-        if is_of_properties([head for head, _ in statement.cells]):
-            yield f"{' > '.join(path)}: {name}: {found.item}" if path else f"{name}: {found.item}"
-        name = f"{column} {name}" if column and name.isdecimal() else name
-        yield (
-            f"{name}: {found.attribute} {found.item}"
-            if is_verbal(found.attribute)
-            else (f"The {found.attribute} of {name} is {found.item}")
-        )
+    if statement.kind is StatementKind.ROW:
+        yield from _of_row(found, path)
     with_path = f"{' > '.join(path)}: {statement.text}" if path else statement.text
     if found.names_term and statement.term and statement.kind is not StatementKind.ROW:
         yield with_path
@@ -258,6 +250,18 @@ def _wordings(found: FoundAnswer, question: str) -> Iterator[str]:
     if statement.term:
         yield f"{statement.term} {statement.text}"
     yield with_path
+
+
+def _of_row(found: FoundAnswer, path: list[str]) -> Iterator[str]:
+    """Yield what the cell of the column that answers says of its row."""
+    cells, head, cell = found.statement.cells, found.attribute, found.item
+    if not head or not cell or not cells:
+        return
+    column, name = cells[0]
+    if is_of_properties([each for each, _ in cells]):
+        yield f"{' > '.join(path)}: {name}: {cell}" if path else f"{name}: {cell}"
+    name = f"{column} {name}" if column and name.isdecimal() else name
+    yield f"{name}: {head} {cell}" if is_verbal(head) else f"The {head} of {name} is {cell}"
 
 
 def _numbered(entity: str, question: str) -> str:

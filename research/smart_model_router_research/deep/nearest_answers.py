@@ -12,7 +12,7 @@ from dataclasses import replace
 from smart_model_router_research.deep.asked_values import WHOLE, AskedKind, AskedValue, asked_value
 from smart_model_router_research.deep.asked_words import AskedWord, words_of
 from smart_model_router_research.deep.claims import ResearchClaim
-from smart_model_router_research.deep.fitting import is_said
+from smart_model_router_research.deep.fitting import is_said, says
 from smart_model_router_research.deep.folding import fold
 from smart_model_router_research.deep.found_answers import FoundAnswer, ReadDocument
 from smart_model_router_research.deep.matching import stem_of, stems_of
@@ -223,8 +223,33 @@ def _shares(one: RankedStatement, other: RankedStatement) -> bool:
     return bool(mine & its)
 
 
+def _of_column(one: RankedStatement, words: Sequence[AskedWord]) -> FoundAnswer | None:
+    """The cell of a row below the one head that a question's words name, where it has a value of the asked kind."""
+    named = [
+        (head, cell)
+        for head, cell in one.statement.cells[1:]
+        if any(says(word.stem, stems_of(head)) for word in words) and any(value in cell for value in one.values)
+    ]
+    if len(named) != 1:
+        return None
+    [(head, cell)] = named
+    name = bare(one.statement.cells[0][1])
+    return FoundAnswer(
+        document=one.document,
+        statement=one.statement,
+        value=cell,
+        item=cell,
+        score=one.score,
+        entity=name,
+        attribute=head,
+        names_term=True,
+    )
+
+
 def _found(one: RankedStatement, words: Sequence[AskedWord]) -> FoundAnswer:
     statement, value = one.statement, " ".join(one.values[0].split())
+    if (of_column := _of_column(one, words)) is not None:
+        return of_column
     measured = stems_of(value)  # "how many days" asks for the unit of the value
     entity = " ".join(word.text for word in words if word.is_needed)
     return FoundAnswer(

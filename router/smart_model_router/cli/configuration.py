@@ -63,7 +63,10 @@ def run_check(asked: Check) -> int:
         if rows:
             print_table((), rows, sys.stdout)
         notes = sum(finding.level == "note" for finding in findings)
-        print_line(f"{source}: {len(faults)} problems, {len(findings) - notes} warnings, {notes} notes")
+        warned = len(findings) - notes
+        print_line(
+            f"{source}: {_counted(len(faults), 'problem')}, {_counted(warned, 'warning')}, {_counted(notes, 'note')}"
+        )
     return ExitCode.CONFIGURATION if faults else ExitCode.OK
 
 
@@ -167,3 +170,7 @@ def run_schema(asked: Schema) -> int:
     else:
         print_answer(json.dumps(json_schema(), indent=2) + "\n")
     return ExitCode.OK
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import sys
 from pathlib import Path
 
@@ -214,6 +215,7 @@ def test_a_missing_package_names_its_extra(
     package: str, raw: bytes, content_type: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A page without trafilatura, and one that htmldate has to date without htmldate, tell which extra is needed."""
+    importlib.import_module("trafilatura")  # it imports htmldate itself, and would be the one that is missing
     monkeypatch.setitem(sys.modules, package, None)
 
     with pytest.raises(ExtraMissing, match=rf"{package}.*smart-model-router\[research\]") as error:
