@@ -135,6 +135,6 @@ class Mistake:
     remedy: str
 
     def missing(self, shown: str) -> list[str]:
-        """What the first lines do not have of the two."""
+        """Return those of cause and remedy that the first lines lack."""
         first = "\n".join([line for line in shown.splitlines() if line.strip()][:LINES])
         return [wanted for wanted in (self.cause, self.remedy) if not re.search(wanted, first)]

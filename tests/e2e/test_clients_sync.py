@@ -265,3 +265,12 @@ def test_one_report_spans_what_the_sdk_retried(upstream: FaultServer, model: str
             assert "(asked by the SDK 3 times)" in str(report)
             assert [line for line in report.lines() if "the SDK's 2nd try" in line]
             assert [each["target"] for each in report.to_dict()["earlier"]] == [None, None]
+
+
+def test_a_count_of_retries_that_is_none_breaks_nothing(chatty: OpenAI) -> None:
+    """A caller may set the SDK's header to anything."""
+    for count in ("9" * 5000, "-1", "one"):
+        answer = chatty.chat.completions.create(
+            model="smart", messages=MESSAGES, extra_headers={"x-stainless-retry-count": count}
+        )
+        assert report_of(answer).earlier == []

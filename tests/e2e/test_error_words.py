@@ -15,7 +15,7 @@ WAY_OUT = r"\$OPENAI_API_KEY|providers\.openai|shorten it|allow more time|Worth 
 
 
 async def said_of(url: str) -> str:
-    """What a router says of a provider that fails."""
+    """Return the error of a router whose provider fails, as the page shows it."""
     try:
         await ask_this_router(url)
     except SmartRouterError as error:

@@ -137,6 +137,6 @@ def test_a_malformed_header_with_a_key_is_not_logged(server: FaultServer, tmp_pa
     ],
 )
 def test_each_reason_is_named(environ: dict[str, str], said: str) -> None:
-    """What OTEL_* variables say against an export."""
+    """The variable that prevents an export is named."""
     assert why_lost(environ).startswith(said)
     assert bool(why_lost(environ)) is bool(said)

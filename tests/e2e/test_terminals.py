@@ -31,7 +31,7 @@ COLOUR = re.compile(r"\x1b\[(?:\d+;)*(?:3[0-7]|4[0-7]|9[0-7]|38|48)[;m]")
 
 
 def shown(smr: Smr, arguments: tuple[str, ...], columns: int, environ: Mapping[str, str] | None = None) -> str:
-    """What a command writes to a terminal of so many columns, until it ends."""
+    """Return the output of a command on a terminal of so many columns."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     env = {name: value for name, value in smr.environment.items() if name not in ("COLUMNS", "NO_COLOR", "TERM")}

@@ -17,7 +17,7 @@ LACKS = {
     "socket": ["AF_UNIX"],
     "time": ["clock_gettime", "CLOCK_BOOTTIME", "CLOCK_MONOTONIC"],
 }
-"""What Windows does not have, and we use somewhere, or could."""
+"""Modules and functions that Windows lacks and this project uses, or could."""
 
 # Whatever ours import of others is there before it is taken away: the others have their own ways on Windows.
 PROGRAM = """

@@ -10,6 +10,8 @@ from smart_model_router.domain.report import RouteReport
 
 _COUNT = "x-stainless-retry-count"
 """The header in which both SDKs count a question's retries: "0" with the first try."""
+_DIGITS = 4
+"""Of a count that can be one: Python refuses to read very long numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,7 @@ _LAST: ContextVar[_FailedTry | None] = ContextVar("smart_model_router_last_faile
 def join_earlier_tries(sent: Sent, report: RouteReport, *, failed: bool) -> None:
     """Add the reports of the tries before to that of an SDK's retry, and keep it for the next one if it failed too."""
     written = sent.headers.get(_COUNT, "")
-    count = int(written) if written.isdecimal() else 0
+    count = int(written) if written.isdecimal() and len(written) <= _DIGITS else 0
     before = _LAST.get()
     if before is None and not failed:
         return

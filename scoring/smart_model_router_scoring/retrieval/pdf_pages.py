@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-_LEADERS = re.compile(r"(?:(?:\. ?){3,}|\u2026+ ?)[ ]*(?:\d+|[ivxlc]+)\s*$|(?:\. ){5,}\.?\s*$")
+_LEADERS = re.compile(r"(?:(?:\. ?){4,}|\u2026+ ?)[ ]*(?:\d+|[ivxlc]+)\s*$|(?:\. ){5,}\.?\s*$")
 """The row of points of a table of contents, before the number of a page or, where it is long, without."""
 _NUMBERED = re.compile(
     r"(?P<number>\d{1,3}(?:\.\d{1,3}){1,4})\.?\s+(?P<words>[A-Z\"'\u201c\u2018(][^.!?;]{0,90}[^.!?;:\d])$"

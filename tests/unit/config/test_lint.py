@@ -370,7 +370,7 @@ TOLD = {
     "docs/observability.md": {SEARCH},
     "examples/own_provider.py": {WINDOW},
 }
-"""What is true, and said, of the configurations of each document: most are cut down to what their page is about."""
+"""The findings on the configurations of each document: most of these are cut down to the subject of their page."""
 
 
 def test_the_configurations_of_the_documents_have_no_finding_that_is_untrue() -> None:
@@ -399,7 +399,7 @@ def test_the_file_of_the_readme_has_no_finding() -> None:
 def test_the_keys_of_the_environment_make_a_configuration_without_a_warning(
     keys: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is found without a file is sensible: notes at most."""
+    """A configuration made without a file has notes at most."""
     monkeypatch.chdir(tmp_path)
     config = default_config({**dict.fromkeys(keys, "sk-test"), "HOME": str(tmp_path)}, embedded=False)
     assert [finding for finding in findings_of(config) if finding.level == "warning"] == []

@@ -276,7 +276,7 @@ def test_a_group_with_a_common_name_answers_who(tmp_path: Path, sentence: str) -
     ],
 )
 def test_a_group_that_does_something_else_answers_nothing(tmp_path: Path, sentence: str) -> None:
-    """What is denied, over, supposed or said of another thing is no owner."""
+    """A statement that is denied, over, supposed or about another thing names no owner."""
     (tmp_path / "courier.md").write_text(f"# Courier\n\nCourier is a message bus. {sentence}\n", encoding="utf-8")
     assert not ask("Who owns Courier?", asyncio.run(corpus(tmp_path))).values
 

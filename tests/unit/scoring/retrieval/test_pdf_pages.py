@@ -25,6 +25,7 @@ def lines(text: str) -> list[str]:
         ("It ends here...", True),
         ("The version is 1.2.3.4", True),
         ("Wait ... 5 minutes", True),
+        ("The answer is ... 5", True),
     ],
 )
 def test_lines_of_contents_are_left_out(line: str, is_kept: bool) -> None:
@@ -64,7 +65,7 @@ def test_a_numbered_line_between_two_paragraphs_is_a_heading(text: str, heading:
 
 
 def test_a_short_line_with_the_end_of_a_sentence_ends_its_paragraph() -> None:
-    """What leads to a list then leads to no more than that; a full line may end a sentence by chance."""
+    """A line that leads to a list leads to nothing behind it; a full line may end a sentence by chance."""
     wide = f"{WIDE} ends."
     text = f"{WIDE}\n{WIDE}\n{WIDE}\nthe file has:\none\nShort end.\nAnother begins.\ncontinues. \nbelow\n{wide}\nNext."
     assert lines(text) == [*text.replace("end.\nA", "end.\n\nA").replace(". \n", ".\n").split("\n")]
