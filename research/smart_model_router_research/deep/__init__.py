@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from smart_model_router_research.deep.offline import OfflineAnswer, answer_offline
     from smart_model_router_research.deep.origins import with_origins
     from smart_model_router_research.deep.pairs import SearchedText, StatementSupport, check_statement
+    from smart_model_router_research.deep.public_addresses import is_public_address
     from smart_model_router_research.deep.quality import AuditConfig, audits_of, quality_of
     from smart_model_router_research.deep.readers import (
         ReadingContext,
@@ -156,6 +157,7 @@ __all__ = [
     "find_contradictions",
     "host_of",
     "infer",
+    "is_public_address",
     "load_corpus",
     "lowered_tier",
     "mended",
@@ -258,6 +260,7 @@ _HOMES = {
     "smart_model_router_research.deep.offline": ("OfflineAnswer", "answer_offline"),
     "smart_model_router_research.deep.origins": ("with_origins",),
     "smart_model_router_research.deep.pairs": ("SearchedText", "StatementSupport", "check_statement"),
+    "smart_model_router_research.deep.public_addresses": ("is_public_address",),
     "smart_model_router_research.deep.quality": (
         "AuditConfig",
         "audits_of",

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from email.message import Message
 from pathlib import PurePosixPath
+from types import MappingProxyType
 
 from smart_model_router_research.deep.corpus_file import Corpus
 from smart_model_router_research.deep.dates import PUBLISHED, DateSignal, DocumentDates, date_of_text, dates_of_markup
@@ -23,19 +24,23 @@ from smart_model_router_research.deep.web_text import ExtraMissing, guessed_day,
 from smart_model_router_scoring.retrieval import IndexedDocument, IndexNotReady, IndexStore, UnknownDocument
 from smart_model_router_scoring.retrieval.decoding import Tell, decoded
 from smart_model_router_scoring.retrieval.files import MOST_BYTES, PDF, page_of_file
-from smart_model_router_scoring.retrieval.pdf import can_read_pdf
+from smart_model_router_scoring.retrieval.pdf import OF_FOLDERS, PdfLimits, can_read_pdf
 
 _HTML = (".html", ".htm")
 _MARKDOWN = (".md", ".markdown")
-_TYPES = {
-    "text/html": ".html",
-    "application/xhtml+xml": ".html",
-    "text/plain": ".txt",
-    "text/markdown": ".md",
-    "application/json": ".txt",
-    "application/pdf": PDF,
-}
+CONTENT_TYPES: Mapping[str, str] = MappingProxyType(
+    {
+        "text/html": ".html",
+        "application/xhtml+xml": ".html",
+        "text/plain": ".txt",
+        "text/markdown": ".md",
+        "application/json": ".txt",
+        "application/pdf": PDF,
+    }
+)
 """The types of content that are read, and the suffix of a file of each."""
+PDF_OF_WEB = PdfLimits(seconds=10, memory_bytes=512 << 20, pages=200)
+"""The limits for a PDF file that a server sent."""
 _NO_CHARSETS = ("utf-7", "utf7", "unicode", "raw", "punycode", "idna")
 """Codecs that are not the charset of any page, but hide letters in others."""
 
@@ -97,11 +102,11 @@ def read_response(raw: bytes, url: str, headers: Mapping[str, str], context: Rea
     """
     header = next((value for name, value in headers.items() if name.lower() == "content-type"), "text/html")
     kind, charset = _content_type(header)
-    suffix = _TYPES.get(kind)
+    suffix = CONTENT_TYPES.get(kind)
     if suffix is None:
         return SourceReading(None, (f"kind: content of type {kind[:60]!r} is not read",))
     if suffix == PDF:
-        text, title, reasons = _content(suffix, raw)
+        text, title, reasons = _content(suffix, raw, PDF_OF_WEB)
         dates = date_of_text(text or "", url, context.as_of)
     else:
         text, title, dates, reasons = _web_text(raw, suffix, charset, url, headers, context.as_of)
@@ -195,7 +200,7 @@ def _stored(
     return SourceReading(stored, (*reasons, *dates.reasons))
 
 
-def _content(suffix: str, raw: bytes) -> tuple[str | None, str, list[str]]:
+def _content(suffix: str, raw: bytes, pdf: PdfLimits = OF_FOLDERS) -> tuple[str | None, str, list[str]]:
     """Return the text of a file and its title by scoring's readers, which index it by the same text."""
     reasons: list[str] = []
     if not _fits(suffix, raw, reasons):
@@ -203,7 +208,7 @@ def _content(suffix: str, raw: bytes) -> tuple[str | None, str, list[str]]:
     if suffix == PDF and not can_read_pdf():
         raise ExtraMissing("pypdfium2", "research")
     try:
-        page = page_of_file(suffix, raw, _teller(reasons), lambda: False)
+        page = page_of_file(suffix, raw, _teller(reasons), lambda: False, pdf)
     except OSError as error:
         return None, "", [*reasons, f"process: {error.strerror or error}"]
     if not page.text.strip():
@@ -223,6 +228,11 @@ def _teller(reasons: list[str]) -> Tell:
         reasons.append(f"{code}: {detail}")
 
     return tell
+
+
+def content_type_of(header: str) -> str:
+    """Return the type of a header `Content-Type`, in lower case; `text/plain` for what is none."""
+    return _content_type(header)[0]
 
 
 def _content_type(header: str) -> tuple[str, str]:

@@ -12,12 +12,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-SECONDS = 30
-MEMORY_BYTES = 1_000_000_000
-MOST_PAGES = 2_000
-MOST_CHARACTERS = 5_000_000
 _POLL_SECONDS = 0.25
 _CHILD = Path(__file__).with_name("pdf_child.py")
+
+
+@dataclass(frozen=True, slots=True)
+class PdfLimits:
+    """The limits of one reading: seconds, bytes of memory of the child process, pages, and characters."""
+
+    seconds: int = 30
+    memory_bytes: int = 1_000_000_000
+    pages: int = 2_000
+    characters: int = 5_000_000
+
+
+OF_FOLDERS = PdfLimits()
+"""The limits for a file that its owner put into a folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +44,12 @@ def can_read_pdf() -> bool:
     return bool(sys.executable) and importlib.util.find_spec("pypdfium2") is not None
 
 
-def read_pdf(raw: bytes, *, seconds: int = SECONDS, stopped: Callable[[], bool] = lambda: False) -> PdfText:
+def read_pdf(raw: bytes, *, within: PdfLimits = OF_FOLDERS, stopped: Callable[[], bool] = lambda: False) -> PdfText:
     """Read a PDF. `stopped` is asked four times a second; when it says True the child is ended.
 
     Raises OSError when the child cannot be started. Nothing in the file raises.
     """
-    limits = map(str, (seconds, MEMORY_BYTES, MOST_PAGES, MOST_CHARACTERS))
+    limits = map(str, (within.seconds, within.memory_bytes, within.pages, within.characters))
     # -P: a `pypdfium2.py` beside the child's own file is not imported.
     command = [sys.executable, "-P", str(_CHILD), *limits]
     # A file, not a pipe: what `communicate` did not write before a timeout it forgets.
@@ -50,7 +60,7 @@ def read_pdf(raw: bytes, *, seconds: int = SECONDS, stopped: Callable[[], bool] 
             command, stdin=given, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         ) as child:
             try:
-                written, ended = _written(child, time.monotonic() + seconds, stopped)
+                written, ended = _written(child, time.monotonic() + within.seconds, stopped)
             finally:
                 child.kill()
     return _pdf_text(written, ended or f"its reader ended with {child.returncode}")

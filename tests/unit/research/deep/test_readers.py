@@ -15,6 +15,7 @@ from smart_model_router_research.deep.claims import SourceTier
 from smart_model_router_research.deep.corpus_file import Corpus, parse_corpus, undeclared_corpus
 from smart_model_router_research.deep.page_markup import take_apart
 from smart_model_router_research.deep.readers import (
+    PDF_OF_WEB,
     ReadingContext,
     document_of_index,
     read_file,
@@ -221,6 +222,19 @@ def test_a_missing_package_names_its_extra(
     with pytest.raises(ExtraMissing, match=rf"{package}.*smart-model-router\[research\]") as error:
         read_response(raw, "https://a.example/", {"Content-Type": content_type}, CONTEXT)
     assert error.value.extra == "research"
+
+
+def test_a_pdf_of_a_server_has_closer_limits_than_one_of_a_folder() -> None:
+    """Of 200 pages, 10 s and 512 MiB: the first pages of a longer one are read, and the rest is told."""
+    raw = pdf_of(*(f"Page {number} says so." for number in range(1, 203)))
+    found = read_response(raw, "https://a.example/long.pdf", {"Content-Type": "application/pdf"}, CONTEXT)
+
+    assert found.document is not None
+    assert "Page 200 says so." in found.document.text
+    assert "Page 201" not in found.document.text
+    assert "it has more than 200 pages" in " ".join(found.reasons)
+    assert (PDF_OF_WEB.seconds, PDF_OF_WEB.memory_bytes) == (10, 512 * 1024 * 1024)
+    assert "Page 201" in kept(raw, "long.pdf").text
 
 
 def test_a_pdf_without_its_reader_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

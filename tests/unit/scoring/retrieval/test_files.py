@@ -10,7 +10,7 @@ import pytest
 
 from smart_model_router_scoring.retrieval import QueryOrchestrator, index_folder, pdf
 from smart_model_router_scoring.retrieval.decoding import decoded, is_western
-from smart_model_router_scoring.retrieval.pdf import read_pdf
+from smart_model_router_scoring.retrieval.pdf import PdfLimits, read_pdf
 from tests.pdf_files import encrypted
 from tests.pdf_files import pdf as pdf_of
 from tests.unit.scoring.retrieval.folders import DAY, NOW, write
@@ -133,33 +133,32 @@ def test_a_pdf_that_cannot_be_read_says_why(raw: bytes, reason: str) -> None:
 
 def test_an_endless_pdf_is_ended() -> None:
     """Its second page has millions of operators, which take far longer than it is given."""
-    found = read_pdf(pdf_of("the first", "the second", operators=b" 0 0 m 9 9 l S" * 3_000_000), seconds=1)
+    found = read_pdf(
+        pdf_of("the first", "the second", operators=b" 0 0 m 9 9 l S" * 3_000_000), within=PdfLimits(seconds=1)
+    )
     assert (found.pages in {(), ("the first",)}, found.ended) == (True, "it takes too long")
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "read", "reason"),
+    ("within", "read", "reason"),
     [
-        ("MOST_PAGES", 3, 3, ""),
-        ("MOST_PAGES", 2, 2, "it has more than 2 pages"),
-        ("MOST_CHARACTERS", 11, 3, ""),
-        ("MOST_CHARACTERS", 10, 2, "it has more than 10 characters"),
-        ("MOST_CHARACTERS", 5, 1, "it has more than 5 characters"),
+        (PdfLimits(pages=3), 3, ""),
+        (PdfLimits(pages=2), 2, "it has more than 2 pages"),
+        (PdfLimits(characters=11), 3, ""),
+        (PdfLimits(characters=10), 2, "it has more than 10 characters"),
+        (PdfLimits(characters=5), 1, "it has more than 5 characters"),
     ],
+    ids=["pages", "more pages", "characters", "more characters", "many more characters"],
 )
-def test_a_pdf_is_read_up_to_its_limits(
-    name: str, value: int, read: int, reason: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_pdf_is_read_up_to_its_limits(within: PdfLimits, read: int, reason: str) -> None:
     """Of pages and of characters: what is within them is kept."""
-    monkeypatch.setattr(pdf, name, value)
-    found = read_pdf(pdf_of("one", "two", "three"))
+    found = read_pdf(pdf_of("one", "two", "three"), within=within)
     assert (found.pages, found.ended) == (("one", "two", "three")[:read], reason)
 
 
-def test_a_pdf_that_needs_more_memory_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pdf_that_needs_more_memory_is_not_read() -> None:
     """The child has a limit; this process does not notice."""
-    monkeypatch.setattr(pdf, "MEMORY_BYTES", 100_000_000)
-    found = read_pdf(pdf_of("one") + b"%" * 100_000_000)
+    found = read_pdf(pdf_of("one") + b"%" * 100_000_000, within=PdfLimits(memory_bytes=100_000_000))
     assert found == pdf.PdfText("", (), "it needs more than 100000000 bytes of memory")
 
 
@@ -173,7 +172,7 @@ def test_a_pdf_that_is_ended_keeps_the_pages_before(tmp_path: Path, monkeypatch:
         "time.sleep(600)\n"
     )
     monkeypatch.setattr(pdf, "_CHILD", child)
-    found = read_pdf(b"", seconds=300, stopped=wrote.exists)
+    found = read_pdf(b"", within=PdfLimits(seconds=300), stopped=wrote.exists)
     assert (found.pages, found.ended) == (("one",), "indexing was stopped")
 
 
