@@ -71,8 +71,8 @@ class Request:
 
     @property
     def url(self) -> str:
-        """The host and the path."""
-        return f"{self.host}{self.path}"
+        """The host and the path; `engine` is this machine under its own address, as back-ends are configured."""
+        return f"{'engine' if self.host.startswith('127.0.0.1:') else self.host}{self.path}"
 
 
 @dataclass
@@ -90,6 +90,11 @@ class SmallWeb:
     server_names: list[str | None] = field(default_factory=list)
     port: int = 0
     tls_port: int = 0
+
+    @property
+    def engine(self) -> str:
+        """The address of this machine, for back-ends."""
+        return f"http://127.0.0.1:{self.port}"
 
     @property
     def urls(self) -> list[str]:

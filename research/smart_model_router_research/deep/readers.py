@@ -6,10 +6,12 @@ Nothing in a document is an error: one that cannot be read is None, with the rea
 from __future__ import annotations
 
 import codecs
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from email.message import Message
+from html import unescape
 from pathlib import PurePosixPath
 from types import MappingProxyType
 
@@ -41,16 +43,23 @@ CONTENT_TYPES: Mapping[str, str] = MappingProxyType(
 """The types of content that are read, and the suffix of a file of each."""
 PDF_OF_WEB = PdfLimits(seconds=10, memory_bytes=512 << 20, pages=200)
 """The limits for a PDF file that a server sent."""
+MOST_LINKS = 500
+"""Links of a page that are kept."""
+_LINK = re.compile(r'<a(?: [^>]*)? href="([^"]*)"')
 _NO_CHARSETS = ("utf-7", "utf7", "unicode", "raw", "punycode", "idna")
 """Codecs that are not the charset of any page, but hide letters in others."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceReading:
-    """A document as it was read, None where it could not be, and what there is to say about it."""
+    """A document as it was read, None where it could not be, and what there is to say about it.
+
+    `links` are the addresses that the visible part of a web page links, as they are written.
+    """
 
     document: StoredDocument | None
     reasons: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,34 +114,36 @@ def read_response(raw: bytes, url: str, headers: Mapping[str, str], context: Rea
     suffix = CONTENT_TYPES.get(kind)
     if suffix is None:
         return SourceReading(None, (f"kind: content of type {kind[:60]!r} is not read",))
+    links: tuple[str, ...] = ()
     if suffix == PDF:
         text, title, reasons = _content(suffix, raw, PDF_OF_WEB)
         dates = date_of_text(text or "", url, context.as_of)
     else:
-        text, title, dates, reasons = _web_text(raw, suffix, charset, url, headers, context.as_of)
+        text, title, dates, reasons, links = _web_text(raw, suffix, charset, url, headers, context.as_of)
     if text is None or not text.strip():
         return SourceReading(None, (*reasons, "empty: it has no text"))
     domain = registrable_domain(host_of(url))
     document = StoredDocument(
         id=url, text=text, sha256="", title=title, url=url, publisher=domain, runs_words_together=suffix == PDF
     )
-    return _stored(document, dates, context, reasons)
+    return replace(_stored(document, dates, context, reasons), links=links)
 
 
 def _web_text(
     raw: bytes, suffix: str, charset: str, url: str, headers: Mapping[str, str], as_of: datetime
-) -> tuple[str | None, str, DocumentDates, list[str]]:
+) -> tuple[str | None, str, DocumentDates, list[str], tuple[str, ...]]:
     reasons: list[str] = []
     whole = _decoded_by(raw, charset, _teller(reasons)) if _fits(suffix, raw, reasons) else None
     if whole is None:
-        return None, "", DocumentDates(), reasons
+        return None, "", DocumentDates(), reasons, ()
     if suffix not in _HTML:
         seen = without_invisible(without_comments(whole) if suffix in _MARKDOWN else whole)
-        return seen, _name_of(url), date_of_text(seen, url, as_of), reasons
+        return seen, _name_of(url), date_of_text(seen, url, as_of), reasons, ()
     page = take_apart(whole)
     text, reason = main_text(page)
     title = page.title or _name_of(url)
-    return text, title, _dates_of_page(page, headers, url, as_of), [*reasons, *([reason] if reason else [])]
+    links = tuple(dict.fromkeys(unescape(found[1]) for found in _LINK.finditer(page.html)))[:MOST_LINKS]
+    return text, title, _dates_of_page(page, headers, url, as_of), [*reasons, *([reason] if reason else [])], links
 
 
 def _dates_of_page(page: PageMarkup, headers: Mapping[str, str], url: str, as_of: datetime) -> DocumentDates:

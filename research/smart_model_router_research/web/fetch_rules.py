@@ -20,7 +20,7 @@ Judge = Callable[[str], str]
 """Returns why an address is not to be fetched, in words; "" where it may be."""
 
 
-class Refusal(StrEnum):
+class FetchRefusal(StrEnum):
     """The reasons for which an address is not fetched, or what it sent is not taken."""
 
     PROVENANCE = "no_provenance"
@@ -31,6 +31,7 @@ class Refusal(StrEnum):
     ADDRESS = "not_public"
     UNPACKED = "unpacks_to_too_much"
     OFF = "fetching_is_off"
+    BUDGET = "budget"
     POLICY = "blocked"
     ROBOTS = "robots"
     REDIRECTS = "redirects"
@@ -45,13 +46,13 @@ class Refusal(StrEnum):
 
 SECURITY = frozenset(
     {
-        Refusal.PROVENANCE,
-        Refusal.MALFORMED,
-        Refusal.SCHEME,
-        Refusal.CREDENTIALS,
-        Refusal.PORT,
-        Refusal.ADDRESS,
-        Refusal.UNPACKED,
+        FetchRefusal.PROVENANCE,
+        FetchRefusal.MALFORMED,
+        FetchRefusal.SCHEME,
+        FetchRefusal.CREDENTIALS,
+        FetchRefusal.PORT,
+        FetchRefusal.ADDRESS,
+        FetchRefusal.UNPACKED,
     }
 )
 """The refusals that an honest page hardly causes: after many of them a run fetches nothing more."""
@@ -60,7 +61,7 @@ SECURITY = frozenset(
 class FetchRefused(SmartRouterError):
     """An address was not fetched, or what it sent was not taken: `url` (as shown), `refusal`, and `detail` in words."""
 
-    def __init__(self, url: str, refusal: Refusal, detail: str) -> None:
+    def __init__(self, url: str, refusal: FetchRefusal, detail: str) -> None:
         self.url = shown(url)
         super().__init__(f"{self.url}: {refusal.value.replace('_', ' ')}: {detail}")
         self.refusal = refusal
@@ -121,22 +122,22 @@ def target_of(url: str) -> FetchTarget:
     readers of addresses disagree (white space, controls, backslashes) are refused.
     """
     if len(url) > MOST_IN_URL:
-        raise FetchRefused(url, Refusal.MALFORMED, f"at most {MOST_IN_URL} characters are fetched")
+        raise FetchRefused(url, FetchRefusal.MALFORMED, f"at most {MOST_IN_URL} characters are fetched")
     if "\\" in url or any(character <= " " or character == "\x7f" for character in url):
-        raise FetchRefused(url, Refusal.MALFORMED, "an address without white space and backslashes is needed")
+        raise FetchRefused(url, FetchRefusal.MALFORMED, "an address without white space and backslashes is needed")
     try:
         found = URL(url)
         host, port = found.host or "", found.port
     except ValueError:
-        raise FetchRefused(url, Refusal.MALFORMED, "it is no address") from None
+        raise FetchRefused(url, FetchRefusal.MALFORMED, "it is no address") from None
     if found.scheme not in ("http", "https"):
-        raise FetchRefused(url, Refusal.SCHEME, "http or https is needed")
+        raise FetchRefused(url, FetchRefusal.SCHEME, "http or https is needed")
     if "@" in _END_OF_PLACE.split(url.partition("://")[2], maxsplit=1)[0]:
-        raise FetchRefused(url, Refusal.CREDENTIALS, "an address without a user and a password is needed")
+        raise FetchRefused(url, FetchRefusal.CREDENTIALS, "an address without a user and a password is needed")
     if not host or port is None:
-        raise FetchRefused(url, Refusal.MALFORMED, "it names no host")
+        raise FetchRefused(url, FetchRefusal.MALFORMED, "it names no host")
     if port not in PORTS:
-        raise FetchRefused(url, Refusal.PORT, f"port 80 or 443 is needed, not {port}")
+        raise FetchRefused(url, FetchRefusal.PORT, f"port 80 or 443 is needed, not {port}")
     return FetchTarget(found.with_fragment(None), host, port)
 
 

@@ -23,10 +23,10 @@ from smart_model_router_research.deep.readers import CONTENT_TYPES, content_type
 from smart_model_router_research.web.fetch_rules import (
     FetchedPage,
     FetchLimits,
+    FetchRefusal,
     FetchRefused,
     FetchTarget,
     Judge,
-    Refusal,
     target_of,
 )
 from smart_model_router_research.web.host_turns import HostTurns
@@ -92,10 +92,10 @@ class SafeFetcher:
         target, left = target_of(url), self.limits.seconds
         for _ in range(self.limits.redirects + 1):
             if refusal := judge(str(target.url)):
-                raise FetchRefused(str(target.url), Refusal.POLICY, refusal)
+                raise FetchRefused(str(target.url), FetchRefusal.POLICY, refusal)
             verdict = await self._robots.verdict(target)
             if verdict.refusal:
-                raise FetchRefused(str(target.url), Refusal.ROBOTS, verdict.refusal)
+                raise FetchRefused(str(target.url), FetchRefusal.ROBOTS, verdict.refusal)
             async with self._turns.turn(target.host, max(self.limits.host_seconds, verdict.delay)):
                 began = self._clock.now()
                 answer = await self._asked(target, left)
@@ -104,7 +104,7 @@ class SafeFetcher:
             if following is None:
                 return FetchedPage(url=str(target.url), content=answer.content, headers=answer.headers)
             target = following
-        raise FetchRefused(url, Refusal.REDIRECTS, f"more than {self.limits.redirects} redirects")
+        raise FetchRefused(url, FetchRefusal.REDIRECTS, f"more than {self.limits.redirects} redirects")
 
     async def _robots_of(self, target: FetchTarget) -> RobotsFile:
         """Return the robots.txt of a host, behind redirects. Raises FetchRefused for what is no fault of the file."""
@@ -114,7 +114,7 @@ class SafeFetcher:
                 async with self._turns.turn(following.host, self.limits.host_seconds):
                     answer = await self._asked(following, self.limits.seconds, is_robots=True)
             except FetchRefused as error:
-                if error.refusal in (Refusal.TIME, Refusal.CONNECTION):
+                if error.refusal in (FetchRefusal.TIME, FetchRefusal.CONNECTION):
                     return RobotsFile(None)
                 raise
             moved = _redirect(following, answer)
@@ -129,28 +129,28 @@ class SafeFetcher:
             async with asyncio.timeout(max(0.001, seconds)):
                 return await self._answer(target, await self._addresses(target), is_robots=is_robots)
         except TimeoutError:
-            raise FetchRefused(url, Refusal.TIME, f"more than {self.limits.seconds:g} s") from None
+            raise FetchRefused(url, FetchRefusal.TIME, f"more than {self.limits.seconds:g} s") from None
         except aiohttp.ClientSSLError:
-            raise FetchRefused(url, Refusal.CONNECTION, "its certificate is not valid") from None
+            raise FetchRefused(url, FetchRefusal.CONNECTION, "its certificate is not valid") from None
         except (aiohttp.ClientError, OSError) as error:
-            raise FetchRefused(url, Refusal.CONNECTION, type(error).__name__) from None
+            raise FetchRefused(url, FetchRefusal.CONNECTION, type(error).__name__) from None
         except TooMuch as error:
-            raise FetchRefused(url, Refusal.UNPACKED, str(error)) from None
+            raise FetchRefused(url, FetchRefusal.UNPACKED, str(error)) from None
         except NotPacked as error:
-            raise FetchRefused(url, Refusal.ENCODING, str(error)) from None
+            raise FetchRefused(url, FetchRefusal.ENCODING, str(error)) from None
 
     async def _addresses(self, target: FetchTarget) -> list[str]:
         """Return the addresses of a host, all of which are public. Raises FetchRefused, OSError."""
         try:
             found = await self._resolve(target.host, target.port)
         except UnicodeError:
-            raise FetchRefused(str(target.url), Refusal.MALFORMED, "its host is no name") from None
+            raise FetchRefused(str(target.url), FetchRefusal.MALFORMED, "its host is no name") from None
         for address in found:
             if refusal := refusal_of_address(address):
                 told = f"{target.host} is {address}: {refusal}"
-                raise FetchRefused(str(target.url), Refusal.ADDRESS, told)
+                raise FetchRefused(str(target.url), FetchRefusal.ADDRESS, told)
         if not found:
-            raise FetchRefused(str(target.url), Refusal.CONNECTION, f"{target.host} has no address")
+            raise FetchRefused(str(target.url), FetchRefusal.CONNECTION, f"{target.host} has no address")
         return list(found)[:_MOST_ADDRESSES]
 
     async def _answer(self, target: FetchTarget, addresses: Sequence[str], *, is_robots: bool) -> _Answer:
@@ -186,18 +186,18 @@ class SafeFetcher:
     async def _content(self, target: FetchTarget, response: aiohttp.ClientResponse) -> bytes:
         url, limits = str(target.url), self.limits
         if response.status != 200:
-            raise FetchRefused(url, Refusal.STATUS, f"it answers {response.status}")
+            raise FetchRefused(url, FetchRefusal.STATUS, f"it answers {response.status}")
         kind = content_type_of(response.headers.get("Content-Type", "text/html"))
         if kind not in CONTENT_TYPES:
-            raise FetchRefused(url, Refusal.TYPE, f"content of type {kind[:60]!r} is not read")
+            raise FetchRefused(url, FetchRefusal.TYPE, f"content of type {kind[:60]!r} is not read")
         unpacker = Unpacker(response.headers.get("Content-Encoding", ""), limits.most_unpacked)
         size, found = 0, bytearray()
         if (response.content_length or 0) > limits.most_bytes:
-            raise FetchRefused(url, Refusal.SIZE, f"it has {response.content_length} bytes")
+            raise FetchRefused(url, FetchRefusal.SIZE, f"it has {response.content_length} bytes")
         async for piece in response.content.iter_any():
             size += len(piece)
             if size > limits.most_bytes:
-                raise FetchRefused(url, Refusal.SIZE, f"it has more than {limits.most_bytes} bytes")
+                raise FetchRefused(url, FetchRefusal.SIZE, f"it has more than {limits.most_bytes} bytes")
             found += unpacker.feed(piece)
         unpacker.finish()
         return bytes(found)
@@ -223,7 +223,7 @@ def _redirect(target: FetchTarget, answer: _Answer) -> FetchTarget | None:
     try:
         joined = str(target.url.join(URL(location)))
     except ValueError:
-        raise FetchRefused(location, Refusal.MALFORMED, "a redirect to what is no address") from None
+        raise FetchRefused(location, FetchRefusal.MALFORMED, "a redirect to what is no address") from None
     return target_of(joined)
 
 

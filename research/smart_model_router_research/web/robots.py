@@ -23,7 +23,7 @@ _MOST_DELAY = 60.0
 
 @dataclass(frozen=True, slots=True)
 class RobotsFile:
-    """What a host answered for its robots.txt: its status (None: no answer) and its text."""
+    """The answer of a host for its robots.txt: its status (None: no answer) and its text."""
 
     status: int | None
     text: str = ""

@@ -50,7 +50,10 @@ def test_another_spelling_is_judged_by_what_it_resolves_to(spelling: str) -> Non
     assert not is_public_address(socket.inet_ntoa(socket.inet_aton(spelling)))  # as getaddrinfo reads it
 
 
-@pytest.mark.parametrize("text", ["", "example.org", "8.8.8.8.", " 8.8.8.8", "8.8.8", "8.8.8.8/32", "[::1]", "\u0661.1.1.1"])
+NO_ADDRESSES = ["", "example.org", "8.8.8.8.", " 8.8.8.8", "8.8.8", "8.8.8.8/32", "[::1]", "\u0661.1.1.1"]
+
+
+@pytest.mark.parametrize("text", NO_ADDRESSES)
 def test_what_is_no_address_is_refused(text: str) -> None:
     """A resolver gives nothing of the kind."""
     assert not is_public_address(text)

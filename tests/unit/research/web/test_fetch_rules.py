@@ -5,44 +5,45 @@ from __future__ import annotations
 import gzip
 import tracemalloc
 import zlib
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smart_model_router_research.web.fetch_rules import FetchRefused, Refusal, canonical, shown, target_of
+from smart_model_router_research.web.fetch_rules import FetchRefusal, FetchRefused, canonical, shown, target_of
 from smart_model_router_research.web.unpacking import NotPacked, TooMuch, Unpacker
 
 
 @pytest.mark.parametrize(
     ("url", "refusal"),
     [
-        ("ftp://example.org/a", Refusal.SCHEME),
-        ("file:///etc/passwd", Refusal.SCHEME),
-        ("gopher://example.org/", Refusal.SCHEME),
-        ("javascript:alert(1)", Refusal.SCHEME),
-        ("data:text/html,hello", Refusal.SCHEME),
-        ("example.org/a", Refusal.SCHEME),
-        ("//example.org/a", Refusal.SCHEME),
-        ("http://user@example.org/", Refusal.CREDENTIALS),
-        ("http://user:secret@example.org/", Refusal.CREDENTIALS),
-        ("http://@example.org/", Refusal.CREDENTIALS),
-        ("http://example.org:8080/", Refusal.PORT),
-        ("http://example.org:22/", Refusal.PORT),
-        ("http://example.org:0/", Refusal.PORT),
-        ("http://example.org:99999/", Refusal.MALFORMED),
-        ("http://example.org:x/", Refusal.MALFORMED),
-        ("http:///a", Refusal.MALFORMED),
-        ("http://", Refusal.MALFORMED),
-        ("http://[::1/", Refusal.MALFORMED),
-        ("http://example.org\\@127.0.0.1/", Refusal.MALFORMED),
-        ("http://example.org/a b", Refusal.MALFORMED),
-        ("http://example.org/\r\nHost: x", Refusal.MALFORMED),
-        (" http://example.org/", Refusal.MALFORMED),
-        ("http://example.org/" + "a" * 2_048, Refusal.MALFORMED),
+        ("ftp://example.org/a", FetchRefusal.SCHEME),
+        ("file:///etc/passwd", FetchRefusal.SCHEME),
+        ("gopher://example.org/", FetchRefusal.SCHEME),
+        ("javascript:alert(1)", FetchRefusal.SCHEME),
+        ("data:text/html,hello", FetchRefusal.SCHEME),
+        ("example.org/a", FetchRefusal.SCHEME),
+        ("//example.org/a", FetchRefusal.SCHEME),
+        ("http://user@example.org/", FetchRefusal.CREDENTIALS),
+        ("http://user:secret@example.org/", FetchRefusal.CREDENTIALS),
+        ("http://@example.org/", FetchRefusal.CREDENTIALS),
+        ("http://example.org:8080/", FetchRefusal.PORT),
+        ("http://example.org:22/", FetchRefusal.PORT),
+        ("http://example.org:0/", FetchRefusal.PORT),
+        ("http://example.org:99999/", FetchRefusal.MALFORMED),
+        ("http://example.org:x/", FetchRefusal.MALFORMED),
+        ("http:///a", FetchRefusal.MALFORMED),
+        ("http://", FetchRefusal.MALFORMED),
+        ("http://[::1/", FetchRefusal.MALFORMED),
+        ("http://example.org\\@127.0.0.1/", FetchRefusal.MALFORMED),
+        ("http://example.org/a b", FetchRefusal.MALFORMED),
+        ("http://example.org/\r\nHost: x", FetchRefusal.MALFORMED),
+        (" http://example.org/", FetchRefusal.MALFORMED),
+        ("http://example.org/" + "a" * 2_048, FetchRefusal.MALFORMED),
     ],
 )
-def test_an_address_is_refused_by_name(url: str, refusal: Refusal) -> None:
+def test_an_address_is_refused_by_name(url: str, refusal: FetchRefusal) -> None:
     """Before anything is resolved; the message has no password and one line."""
     with pytest.raises(FetchRefused) as caught:
         target_of(url)
@@ -119,9 +120,9 @@ def test_bare_deflate_is_unpacked_too() -> None:
 
 
 @pytest.mark.parametrize("packer", [gzip.compress, zlib.compress, bare], ids=["gzip", "zlib", "bare"])
-def test_a_bomb_is_stopped_while_it_unpacks(packer: object) -> None:
+def test_a_bomb_is_stopped_while_it_unpacks(packer: Callable[[bytes], bytes]) -> None:
     """One of 50 MB is ended at its limit: the memory that it takes is about that limit, and not what it holds."""
-    bomb = packer(bytes(50_000_000))  # type: ignore[operator]
+    bomb = packer(bytes(50_000_000))
     unpacker = Unpacker("gzip" if packer is gzip.compress else "deflate", 1_000_000)
     tracemalloc.start()
     with pytest.raises(TooMuch):

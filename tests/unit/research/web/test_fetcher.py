@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from smart_model_router_research.web.fetch_rules import FetchedPage, FetchRefused, Refusal
+from smart_model_router_research.web.fetch_rules import FetchedPage, FetchRefusal, FetchRefused
 from smart_model_router_research.web.fetcher import SafeFetcher, system_addresses
 from tests.certificates import serving_loopback
 from tests.web_pages import PUBLIC, Reply, Request, SmallWeb, SteppingClock, hang
@@ -29,7 +29,7 @@ def fetched(web: SmallWeb, url: str, fetcher: SafeFetcher | None = None) -> Fetc
     return asyncio.run(main())
 
 
-def refused(web: SmallWeb, url: str, fetcher: SafeFetcher | None = None) -> Refusal:
+def refused(web: SmallWeb, url: str, fetcher: SafeFetcher | None = None) -> FetchRefusal:
     """Return why a page of the web is refused."""
     with pytest.raises(FetchRefused) as caught:
         fetched(web, url, fetcher)
@@ -65,7 +65,7 @@ def test_a_second_answer_of_the_resolver_is_never_used() -> None:
                     told.append(error.refusal)
         return told
 
-    assert asyncio.run(main()) == ["http://turning.example/", Refusal.ADDRESS]
+    assert asyncio.run(main()) == ["http://turning.example/", FetchRefusal.ADDRESS]
     assert {address for address, _ in web.dialled} == {PUBLIC}
 
 
@@ -86,7 +86,7 @@ def test_a_name_with_any_address_inside_is_refused(addresses: list[str]) -> None
     """Each address that it resolves to is checked, and nothing is connected to."""
     web = SmallWeb({"example.org/": HELLO}, {"example.org": addresses})
 
-    assert refused(web, "http://example.org/") is Refusal.ADDRESS
+    assert refused(web, "http://example.org/") is FetchRefusal.ADDRESS
     assert (web.requests, web.dialled) == ([], [])
 
 
@@ -101,14 +101,14 @@ def test_another_spelling_of_this_machine_falls_by_what_it_resolves_to(host: str
     """By the system's own resolver: whatever it makes of the text is refused, and nothing is sent."""
     web = SmallWeb()
 
-    async def main() -> Refusal:
+    async def main() -> FetchRefusal:
         async with web.serving():
             fetcher = SafeFetcher(SteppingClock(), dial=lambda address, _: (address, web.port))
             with pytest.raises(FetchRefused) as caught:
                 await fetcher.fetch(f"http://{host}/")
             return caught.value.refusal
 
-    assert asyncio.run(main()) in (Refusal.ADDRESS, Refusal.MALFORMED)
+    assert asyncio.run(main()) in (FetchRefusal.ADDRESS, FetchRefusal.MALFORMED)
     assert web.requests == []
 
 
@@ -121,14 +121,14 @@ def test_the_client_connects_to_nothing_that_was_not_checked() -> None:
     """Not even where it reads a host as an address by itself: here the resolver says otherwise than the text."""
     web = SmallWeb({"127.0.0.1/": HELLO}, {"127.0.0.1": [PUBLIC]})
 
-    async def main() -> Refusal:
+    async def main() -> FetchRefusal:
         async with web.serving():
             fetcher = SafeFetcher(SteppingClock(), resolve=web.resolve, dial=lambda address, _: (address, web.port))
             with pytest.raises(FetchRefused) as caught:
                 await fetcher.fetch("http://127.0.0.1/")
             return caught.value.refusal
 
-    assert asyncio.run(main()) is Refusal.ROBOTS  # its robots.txt cannot be read: the connection is refused
+    assert asyncio.run(main()) is FetchRefusal.ROBOTS  # its robots.txt cannot be read: the connection is refused
     assert web.requests == []
 
 
@@ -188,24 +188,24 @@ def test_a_certificate_of_another_host_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(FetchRefused) as caught:
         asyncio.run(main())
-    assert caught.value.refusal is Refusal.ROBOTS
+    assert caught.value.refusal is FetchRefusal.ROBOTS
     assert web.requests == []
 
 
 @pytest.mark.parametrize(
     ("location", "refusal"),
     [
-        ("http://inside.example/", Refusal.ADDRESS),
-        ("http://127.0.0.1/", Refusal.ADDRESS),
-        ("http://example.org:8080/", Refusal.PORT),
-        ("http://user:secret@example.org/", Refusal.CREDENTIALS),
-        ("ftp://example.org/", Refusal.SCHEME),
-        ("file:///etc/passwd", Refusal.SCHEME),
-        ("http://[", Refusal.MALFORMED),
-        ("//inside.example/x", Refusal.ADDRESS),
+        ("http://inside.example/", FetchRefusal.ADDRESS),
+        ("http://127.0.0.1/", FetchRefusal.ADDRESS),
+        ("http://example.org:8080/", FetchRefusal.PORT),
+        ("http://user:secret@example.org/", FetchRefusal.CREDENTIALS),
+        ("ftp://example.org/", FetchRefusal.SCHEME),
+        ("file:///etc/passwd", FetchRefusal.SCHEME),
+        ("http://[", FetchRefusal.MALFORMED),
+        ("//inside.example/x", FetchRefusal.ADDRESS),
     ],
 )
-def test_each_redirect_is_checked_again(location: str, refusal: Refusal) -> None:
+def test_each_redirect_is_checked_again(location: str, refusal: FetchRefusal) -> None:
     """Its address, port and scheme, and what its host resolves to."""
     inside = {"inside.example": ["10.0.0.1"], "127.0.0.1": ["127.0.0.1"]}
     web = SmallWeb({"example.org/": Reply.moved(location)}, dict(inside))
@@ -222,7 +222,7 @@ def test_five_redirects_are_followed_and_no_sixth() -> None:
     web = SmallWeb({**pages, "example.org/6": HELLO})
 
     assert fetched(web, "http://example.org/1").url == "http://example.org/6"
-    assert refused(web, "http://example.org/0") is Refusal.REDIRECTS
+    assert refused(web, "http://example.org/0") is FetchRefusal.REDIRECTS
 
 
 def test_the_operators_word_holds_for_redirects() -> None:
@@ -235,7 +235,7 @@ def test_the_operators_word_holds_for_redirects() -> None:
 
     with pytest.raises(FetchRefused) as caught:
         asyncio.run(main())
-    assert caught.value.refusal is Refusal.POLICY
+    assert caught.value.refusal is FetchRefusal.POLICY
     assert web.urls == ["example.org/"]
 
 
@@ -274,23 +274,23 @@ ZIP_BOMB = Reply(gzip.compress(bytes(30_000_000)), headers={"Content-Encoding": 
 @pytest.mark.parametrize(
     ("reply", "refusal"),
     [
-        (Reply(raw=endless), Refusal.SIZE),
-        (Reply(bytes(6_000_000), headers={"Content-Type": "text/plain"}), Refusal.SIZE),
-        (ZIP_BOMB, Refusal.UNPACKED),
-        (Reply(b"x", headers={"Content-Encoding": "br", "Content-Type": "text/html"}), Refusal.ENCODING),
-        (Reply(b"x", headers={"Content-Encoding": "gzip", "Content-Type": "text/html"}), Refusal.ENCODING),
-        (Reply(b"x", headers={"Content-Type": "application/zip"}), Refusal.TYPE),
-        (Reply(b"x", headers={"Content-Type": "image/png"}), Refusal.TYPE),
-        (Reply(b"x", status=404), Refusal.STATUS),
-        (Reply(b"x", status=500), Refusal.STATUS),
-        (Reply(b"x", status=206), Refusal.STATUS),
-        (Reply(status=302), Refusal.STATUS),
-        (Reply(raw=cut), Refusal.CONNECTION),
-        (Reply(raw=nonsense), Refusal.CONNECTION),
-        (Reply(raw=long_header), Refusal.CONNECTION),
+        (Reply(raw=endless), FetchRefusal.SIZE),
+        (Reply(bytes(6_000_000), headers={"Content-Type": "text/plain"}), FetchRefusal.SIZE),
+        (ZIP_BOMB, FetchRefusal.UNPACKED),
+        (Reply(b"x", headers={"Content-Encoding": "br", "Content-Type": "text/html"}), FetchRefusal.ENCODING),
+        (Reply(b"x", headers={"Content-Encoding": "gzip", "Content-Type": "text/html"}), FetchRefusal.ENCODING),
+        (Reply(b"x", headers={"Content-Type": "application/zip"}), FetchRefusal.TYPE),
+        (Reply(b"x", headers={"Content-Type": "image/png"}), FetchRefusal.TYPE),
+        (Reply(b"x", status=404), FetchRefusal.STATUS),
+        (Reply(b"x", status=500), FetchRefusal.STATUS),
+        (Reply(b"x", status=206), FetchRefusal.STATUS),
+        (Reply(status=302), FetchRefusal.STATUS),
+        (Reply(raw=cut), FetchRefusal.CONNECTION),
+        (Reply(raw=nonsense), FetchRefusal.CONNECTION),
+        (Reply(raw=long_header), FetchRefusal.CONNECTION),
     ],
 )
-def test_an_answer_beyond_its_limits_is_refused(reply: Reply, refusal: Refusal) -> None:
+def test_an_answer_beyond_its_limits_is_refused(reply: Reply, refusal: FetchRefusal) -> None:
     """By a reason that is typed, whatever the server does."""
     assert refused(SmallWeb({"example.org/": reply}), "http://example.org/") is refusal
 
@@ -300,7 +300,7 @@ def test_a_server_that_hangs_is_given_up(raw: Callable[[asyncio.StreamWriter], o
     """At the limit, here of a tenth of a second."""
     web = SmallWeb({"example.org/": Reply(raw=raw)})  # type: ignore[arg-type]
 
-    assert refused(web, "http://example.org/", web.fetcher(seconds=0.1)) is Refusal.TIME
+    assert refused(web, "http://example.org/", web.fetcher(seconds=0.1)) is FetchRefusal.TIME
 
 
 def test_a_packed_page_is_unpacked() -> None:
@@ -339,7 +339,7 @@ def test_robots_are_honoured(robots: Reply, path: str, is_allowed: bool) -> None
     if is_allowed:
         assert fetched(web, f"http://example.org{path}").content
     else:
-        assert refused(web, f"http://example.org{path}") is Refusal.ROBOTS
+        assert refused(web, f"http://example.org{path}") is FetchRefusal.ROBOTS
         assert f"example.org{path}" not in web.urls
 
 
@@ -347,7 +347,7 @@ def test_a_robots_file_that_leads_inside_is_refused() -> None:
     """It is fetched by the same rules as a page."""
     web = SmallWeb({"example.org/robots.txt": Reply.moved("http://inside.example/")}, {"inside.example": ["10.0.0.1"]})
 
-    assert refused(web, "http://example.org/a") is Refusal.ADDRESS
+    assert refused(web, "http://example.org/a") is FetchRefusal.ADDRESS
     assert web.urls == []
 
 
