@@ -86,7 +86,7 @@ def test_any_text_is_an_address_or_a_typed_refusal(text: str) -> None:
     assert target.port in (80, 443)
 
 
-PACKED = {
+PACKED: dict[str, Callable[[bytes], bytes]] = {
     "gzip": gzip.compress,
     "deflate": zlib.compress,
     "identity": bytes,
