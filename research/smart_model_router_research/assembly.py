@@ -31,9 +31,13 @@ def runs_file(config: WorkflowsConfig, data_directory: Path) -> Path:
     return Path(config.runs).expanduser() if config.runs is not None else data_directory / FILE_NAME
 
 
-def run_store(config: WorkflowsConfig, data_directory: Path) -> SqliteRunStore:
-    """Return the store of runs by the configuration. The file is opened when it is first used."""
-    return SqliteRunStore(runs_file(config, data_directory), retention_days=config.retention_days)
+def run_store(config: WorkflowsConfig, data_directory: Path, *, keep_days: float = 0.0) -> SqliteRunStore:
+    """Return the store of runs by the configuration. The file is opened when it is first used.
+
+    Runs that ended are kept for `keep_days` at least, and else as configured.
+    """
+    days = max(config.retention_days, keep_days)
+    return SqliteRunStore(runs_file(config, data_directory), retention_days=days)
 
 
 def research_inputs(

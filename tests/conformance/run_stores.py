@@ -25,6 +25,7 @@ from smart_model_router_research.engine import (
     StepResult,
     StepState,
     StoredStep,
+    TooManyRuns,
     WorkflowChanged,
 )
 from smart_model_router_research.engine.store_rules import late_decision
@@ -135,6 +136,61 @@ class RunStoreContract(ABC):
         await store.settle(await store.lease("r", "one"), "a", done())
         assert [(run.run_id, run.steps) for run in await store.runs()] == [("r", {}), ("t", {}), ("s", {})]
         assert [run.run_id for run in await store.runs(1)] == ["r"]
+
+    @pytest.mark.asyncio
+    async def test_runs_are_listed_by_what_they_are(self) -> None:
+        """By workflow, origin and state, each alone and together."""
+        store = self.process()
+        for name, workflow, owner in (("r", "v", "x"), ("s", "w", "x"), ("t", "w", "y")):
+            await store.create(new_run(name, workflow=workflow, origin={"kind": "k", "owner": owner}))
+            self.time += 1
+        await store.end(await store.lease("r", "one"), RunState.COMPLETED, {}, "")
+        x = {"kind": "k", "owner": "x"}
+        asked: Sequence[tuple[Mapping[str, Any], str]] = [
+            ({}, "rts"),
+            ({"workflow": "w"}, "ts"),
+            ({"origin": x}, "rs"),
+            ({"state": RunState.RUNNING}, "ts"),
+            ({"workflow": "w", "origin": x, "state": RunState.RUNNING}, "s"),
+            ({"workflow": "w", "state": RunState.COMPLETED}, ""),
+            ({"changed_before": self.time - 1}, "s"),
+            ({"changed_before": self.time, "workflow": "w"}, "ts"),
+        ]
+        for given, expected in asked:
+            assert [run.run_id for run in await store.runs(**given)] == list(expected), given
+
+    @pytest.mark.asyncio
+    async def test_so_many_runs_of_an_origin_are_open_and_no_more(self) -> None:
+        """Over all processes; a run that has ended makes room, another origin has room, and one that is known stays."""
+        store, other = self.process(), self.process()
+        for name in ("r", "s"):
+            await store.create(new_run(name, origin={"owner": "x"}, most_alike=2))
+        with pytest.raises(TooManyRuns, match="2 of its origin go on already") as error:
+            await other.create(new_run("t", origin={"owner": "x"}, most_alike=2))
+        assert (error.value.run_id, error.value.most) == ("t", 2)
+        with pytest.raises(RunNotFound):
+            await store.load("t")
+        assert (await other.create(new_run("r", origin={"owner": "x"}, most_alike=2))).run_id == "r"
+        await other.create(new_run("u", origin={"owner": "y"}, most_alike=2))
+        await store.end(await store.lease("s", "one"), RunState.CANCELLED, {}, "")
+        await other.create(new_run("t", origin={"owner": "x"}, most_alike=2))
+
+    @pytest.mark.asyncio
+    async def test_a_run_that_has_ended_is_deleted(self) -> None:
+        """For every process, with its events; one that may go on stays, and an unknown one is none."""
+        store, other = self.process(), self.process()
+        lease = await self.begun(store)
+        assert not await other.delete("r")
+        await store.settle(lease, "a", done())
+        await store.end(lease, RunState.FAILED, {}, "")
+        await store.release(lease)
+        assert await other.delete("r")
+        with pytest.raises(RunNotFound):
+            await store.load("r")
+        with pytest.raises(RunNotFound):
+            await store.events_since("r")
+        assert not await other.delete("r")
+        assert (await other.create(new_run())).seq == 1
 
     # -------------------------------------------------------------------------------------------- leases
 

@@ -7,13 +7,17 @@ import subprocess
 import sys
 from pathlib import Path
 
+import httpx2
 import pytest
+import yaml
 
 from tests.e2e.command import SECONDS, Smr
+from tests.e2e.gateways import served
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "how-to" / "research.md").read_text("utf-8")
 FILES = dict(re.findall(r'^```\w+ title="([^"]+)"\n(.*?)^```', DOCUMENT, re.MULTILINE | re.DOTALL))
-COMMANDS = re.findall(r"^\$ smr (.*)$", DOCUMENT, re.MULTILINE)
+COMMANDS = re.findall(r"^\$ smr (research .*)$", DOCUMENT, re.MULTILINE)
+ASKED = re.findall(r"^\$ curl .*(/research) -d '(.*)'$", DOCUMENT, re.MULTILINE)
 Done = subprocess.CompletedProcess[str]
 
 
@@ -67,3 +71,23 @@ def test_the_program_answers(run: tuple[Smr, list[Done]]) -> None:
     assert done.returncode == 0, done.stderr
     assert "The gateway listens on port 8443." in done.stdout
     assert re.search("Tom Okafor.* supported", done.stdout)
+
+
+def test_the_gateway_answers_the_request_of_the_document(run: tuple[Smr, list[Done]]) -> None:
+    """With the configuration that the document shows: the place of a run, which ends with the answer."""
+    smr, _ = run
+    config = yaml.safe_load(FILES["research.yaml"])
+    config["research"]["corpora"] = [str(smr.folder / name) for name in config["research"]["corpora"]]
+    environ = {"SMART_ROUTER_DATA_DIR": str(smr.folder / "gateway")}
+    [(path, body)] = ASKED
+    with served(config, smr.folder, environ=environ) as running:
+        headers = {"authorization": "Bearer a-key-of-sixteen-characters"}
+        begun = httpx2.post(running.base_url + path, content=body, headers=headers)
+        assert (begun.status_code, begun.headers["location"].rpartition("-")[0]) == (
+            202,
+            "/research/who-is-the-owner-of",
+        )
+        place = running.base_url + begun.headers["location"]
+        events = httpx2.get(f"{place}/events", headers=headers, timeout=SECONDS).text
+        assert events.count("event: finished") == 1
+        assert "Tom Okafor" in httpx2.get(f"{place}/report", headers=headers).text

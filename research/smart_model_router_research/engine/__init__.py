@@ -68,6 +68,7 @@ if TYPE_CHECKING:
         StoredStep,
         StoreUnavailable,
         SupportsDocuments,
+        TooManyRuns,
         WorkflowChanged,
     )
 
@@ -114,6 +115,7 @@ __all__ = [
     "SupportsResume",
     "SupportsStream",
     "SupportsTimeTravel",
+    "TooManyRuns",
     "TypesNotAllowed",
     "ValueTooLarge",
     "WorkflowChanged",
@@ -187,6 +189,7 @@ _HOMES = {
         "StoredRun",
         "StoredStep",
         "SupportsDocuments",
+        "TooManyRuns",
         "WorkflowChanged",
     ),
 }

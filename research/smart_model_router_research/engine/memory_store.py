@@ -28,6 +28,7 @@ from smart_model_router_research.engine.store_port import (
     StaleLease,
     StoredRun,
     StoredStep,
+    TooManyRuns,
     WorkflowChanged,
 )
 from smart_model_router_research.engine.store_rules import (
@@ -65,11 +66,14 @@ class MemoryRunStore:
         return self._graphs
 
     async def create(self, run: NewRun) -> StoredRun:
-        """Create a run, or return the one of that id. Raises WorkflowChanged, StateTooLarge."""
+        """Create a run, or return the one of that id. Raises WorkflowChanged, StateTooLarge, TooManyRuns."""
         if (row := self._runs.get(run.run_id)) is not None:
             if row.new.workflow_hash != run.workflow_hash:
                 raise WorkflowChanged(run.run_id, differing_steps(row.new.step_hashes, run.step_hashes))
             return self._stored(row)
+        alike = sum(row.new.origin == run.origin and row.state in OPEN for row in self._runs.values())
+        if run.most_alike is not None and alike >= run.most_alike:
+            raise TooManyRuns(run.run_id, run.most_alike)
         at = self._wall()
         deadline = None if run.seconds is None else self._now() + run.seconds
         row = _Run(replace(run, settled={}), json_text(run.inputs), at, at, deadline)
@@ -86,9 +90,25 @@ class MemoryRunStore:
         """Return a run. Raises RunNotFound."""
         return self._stored(self._found(run_id))
 
-    async def runs(self, limit: int = 100) -> Sequence[StoredRun]:
-        """Return the runs that changed last, the latest first, without their steps."""
-        latest = sorted(self._runs.values(), key=lambda row: row.changed_at, reverse=True)
+    async def runs(
+        self,
+        limit: int = 100,
+        *,
+        workflow: str | None = None,
+        origin: Mapping[str, Any] | None = None,
+        state: RunState | None = None,
+        changed_before: float | None = None,
+    ) -> Sequence[StoredRun]:
+        """Return the runs that changed last, the latest first, without their steps; all, or those that are alike."""
+        found = [
+            row
+            for row in self._runs.values()
+            if workflow in (None, row.new.workflow)
+            and origin in (None, row.new.origin)
+            and state in (None, row.state)
+            and (changed_before is None or row.changed_at < changed_before)
+        ]
+        latest = sorted(found, key=lambda row: row.changed_at, reverse=True)
         return [replace(self._stored(row), steps={}) for row in latest[:limit]]
 
     async def lease(self, run_id: str, owner: str, seconds: float = LEASE_SECONDS) -> RunLease:
@@ -222,6 +242,14 @@ class MemoryRunStore:
         if not row.cancel_asked and row.state in OPEN:
             row.cancel_asked = True
             self._add(row, RunEventKind.CANCEL_ASKED, "", {})
+
+    async def delete(self, run_id: str) -> bool:
+        """Delete a run that has ended; returns whether there was one."""
+        row = self._runs.get(run_id)
+        if row is None or row.state in OPEN:
+            return False
+        del self._runs[run_id]
+        return True
 
     async def put_document(self, content: bytes) -> str:
         """Keep a document; returns its id, the SHA-256 of its content in hex."""

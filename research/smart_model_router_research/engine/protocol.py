@@ -95,6 +95,7 @@ class ExecutionContext:
     `clock`: steps in flight then fail, the others are skipped. At most `max_concurrency` steps run at once. `store`
     takes the place of the engine's for this run. Each of `observers` is called with every event; one that raises is
     counted and changes nothing. `origin` is JSON that is kept with a new run: by it a caller finds the workflow again.
+    With `most_alike` a new run is refused (TooManyRuns) while so many of the same origin are open.
     The run is held for `lease` seconds, anew with every `heartbeat`: another process can take it once that is over.
     `engine_reason` says why the engine was selected, for events and results.
     """
@@ -112,6 +113,7 @@ class ExecutionContext:
     store: RunStore | None = None
     observers: Sequence[Callable[[RunEvent], object]] = ()
     origin: Mapping[str, Any] = field(default_factory=dict)
+    most_alike: int | None = None
     engine_reason: str = ""
 
     def __post_init__(self) -> None:

@@ -22,6 +22,7 @@ from smart_model_router_research.engine.store_port import (
     StoredRun,
     StoredStep,
     StoreUnavailable,
+    TooManyRuns,
     WorkflowChanged,
 )
 from smart_model_router_research.engine.store_rules import (
@@ -88,6 +89,10 @@ class RunTables:
             if found[0] != run.workflow_hash:
                 raise WorkflowChanged(run.run_id, differing_steps(json.loads(found[1]), run.step_hashes))
             return self.load(run.run_id)
+        if run.most_alike is not None:
+            alike = "SELECT count(*) FROM runs WHERE origin = ? AND state IN (?, ?)"
+            if self._execute(alike, (origin, *sorted(OPEN))).fetchone()[0] >= run.most_alike:
+                raise TooManyRuns(run.run_id, run.most_alike)
         check_state(run.run_id, "its inputs", len(inputs))
         self._execute(
             "INSERT INTO runs (id, workflow, workflow_hash, step_hashes, inputs, engine, origin, state, deadline,"
@@ -118,6 +123,11 @@ class RunTables:
         """Delete ten of the runs that ended more than so many days ago, the oldest first: no write waits for long."""
         self._execute(_PRUNE, (self._here.wall - days * 86_400,))
 
+    def delete(self, run_id: str) -> bool:
+        """Delete a run that has ended; returns whether there was one."""
+        ended = "DELETE FROM runs WHERE id = ? AND state NOT IN (?, ?)"
+        return bool(self._execute(ended, (run_id, *sorted(OPEN))).rowcount)
+
     def load(self, run_id: str) -> StoredRun:
         """Return a run."""
         row = self._execute(f"{_RUN} WHERE id = ?", (run_id,)).fetchone()
@@ -126,9 +136,20 @@ class RunTables:
         steps = self._execute("SELECT step, result, input_hash, number FROM run_steps WHERE run = ?", (run_id,))
         return self._stored(row, {step: self._step(run_id, step, *rest) for step, *rest in steps})
 
-    def runs(self, limit: int) -> list[StoredRun]:
-        """Return the runs that changed last, without their steps."""
-        rows = self._execute(f"{_RUN} ORDER BY changed_at DESC LIMIT ?", (limit,)).fetchall()
+    def runs(
+        self,
+        limit: int,
+        workflow: str | None = None,
+        origin: str | None = None,
+        state: str | None = None,
+        changed_before: float | None = None,
+    ) -> list[StoredRun]:
+        """Return the runs that changed last, without their steps; `origin` is JSON text."""
+        asked = {"workflow =": workflow, "origin =": origin, "state =": state, "changed_at <": changed_before}
+        given = {what: value for what, value in asked.items() if value is not None}
+        where = f" WHERE {' AND '.join(f'{what} ?' for what in given)}" if given else ""
+        latest = f"{_RUN}{where} ORDER BY changed_at DESC LIMIT ?"
+        rows = self._execute(latest, (*given.values(), limit)).fetchall()
         return [self._stored(row, {}) for row in rows]
 
     def unheld(self) -> list[str]:

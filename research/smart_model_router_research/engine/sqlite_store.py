@@ -80,7 +80,7 @@ class SqliteRunStore:
         return self._file.path
 
     async def create(self, run: NewRun) -> StoredRun:
-        """Create a run, or return the one of that id. Raises WorkflowChanged, StateTooLarge."""
+        """Create a run, or return the one of that id. Raises WorkflowChanged, StateTooLarge, TooManyRuns."""
         inputs, origin = json_text(run.inputs), json_text(run.origin)
         copied = sorted(run.settled.items(), key=lambda each: each[1].number or 0)
         settled = [(name, step, json_text(step.result.as_json())) for name, step in copied]
@@ -95,9 +95,18 @@ class SqliteRunStore:
         """Return a run. Raises RunNotFound."""
         return await self._read(lambda tables: tables.load(run_id))
 
-    async def runs(self, limit: int = 100) -> Sequence[StoredRun]:
-        """Return the runs that changed last, the latest first, without their steps."""
-        return await self._read(lambda tables: tables.runs(limit))
+    async def runs(
+        self,
+        limit: int = 100,
+        *,
+        workflow: str | None = None,
+        origin: Mapping[str, Any] | None = None,
+        state: RunState | None = None,
+        changed_before: float | None = None,
+    ) -> Sequence[StoredRun]:
+        """Return the runs that changed last, the latest first, without their steps; all, or those that are alike."""
+        text = None if origin is None else json_text(origin)
+        return await self._read(lambda tables: tables.runs(limit, workflow, text, state, changed_before))
 
     async def lease(self, run_id: str, owner: str, seconds: float = LEASE_SECONDS) -> RunLease:
         """Take the run, or keep it. Raises RunNotFound, RunBusy. The lease of a process that is gone is taken at once.
@@ -166,6 +175,10 @@ class SqliteRunStore:
     async def ask_cancel(self, run_id: str) -> None:
         """Ask the holder of a run to cancel it: its next lease says so. Raises RunNotFound."""
         await self._write(lambda tables: tables.ask_cancel(run_id))
+
+    async def delete(self, run_id: str) -> bool:
+        """Delete a run that has ended; returns whether there was one."""
+        return await self._write(lambda tables: tables.delete(run_id))
 
     async def put_document(self, content: bytes) -> str:
         """Keep a document; returns its id, the SHA-256 of its content in hex."""

@@ -55,6 +55,15 @@ class WorkflowChanged(SmartRouterError):
         self.steps = tuple(steps)
 
 
+class TooManyRuns(SmartRouterError):
+    """As many runs with the origin of this one are open as may be, `most`: it was not created."""
+
+    def __init__(self, run_id: str, most: int) -> None:
+        super().__init__(f"run {run_id!r} was not created: {most} of its origin go on already, and no more may")
+        self.run_id = run_id
+        self.most = most
+
+
 class StoreUnavailable(SmartRouterError):
     """The store cannot be read or written: `reason`. What it acknowledged before is not lost."""
 
@@ -114,8 +123,8 @@ class StoredStep:
 class NewRun:
     """A run to create. `seconds` is its time limit from now, None without one.
 
-    `origin` is JSON by which its caller finds the workflow again. A fork begins with the `settled` steps of another
-    run, `forked_from`.
+    `origin` is JSON by which its caller finds the workflow again. At most `most_alike` runs with the same origin are
+    open at once, None is no limit. A fork begins with the `settled` steps of another run, `forked_from`.
     """
 
     run_id: str
@@ -125,6 +134,7 @@ class NewRun:
     inputs: Mapping[str, Any]
     engine: str
     origin: Mapping[str, Any] = field(default_factory=dict)
+    most_alike: int | None = None
     seconds: float | None = None
     forked_from: CheckpointRef | None = None
     settled: Mapping[str, StoredStep] = field(default_factory=dict)
@@ -175,7 +185,7 @@ class RunStore(Protocol):
     """
 
     async def create(self, run: NewRun) -> StoredRun:
-        """Create a run, or return the one of that id. Raises StateTooLarge.
+        """Create a run, or return the one of that id. Raises StateTooLarge, TooManyRuns.
 
         Raises WorkflowChanged when the one of that id has another workflow.
         """
@@ -185,8 +195,19 @@ class RunStore(Protocol):
         """Return a run. Raises RunNotFound."""
         ...
 
-    async def runs(self, limit: int = 100) -> Sequence[StoredRun]:
-        """Return the runs that changed last, the latest first, without their steps."""
+    async def runs(
+        self,
+        limit: int = 100,
+        *,
+        workflow: str | None = None,
+        origin: Mapping[str, Any] | None = None,
+        state: RunState | None = None,
+        changed_before: float | None = None,
+    ) -> Sequence[StoredRun]:
+        """Return the runs that changed last, the latest first, without their steps.
+
+        Only those of a workflow, of an origin, in a state, and that changed before an instant, where these are given.
+        """
         ...
 
     async def lease(self, run_id: str, owner: str, seconds: float = LEASE_SECONDS) -> RunLease:
@@ -267,6 +288,10 @@ class RunStore(Protocol):
 
         Raises RunNotFound.
         """
+        ...
+
+    async def delete(self, run_id: str) -> bool:
+        """Delete a run that has ended; returns whether there was one. A run that may go on stays."""
         ...
 
     async def aclose(self) -> None:

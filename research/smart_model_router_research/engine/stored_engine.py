@@ -125,6 +125,7 @@ class StoredEngine(ABC):
             inputs=workflow.with_defaults(context.inputs) if known is None else known.inputs,
             engine=self.name,
             origin=context.origin,
+            most_alike=context.most_alike,
             seconds=None if left == math.inf else max(0.0, left),
         )
 

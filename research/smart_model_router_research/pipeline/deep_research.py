@@ -38,7 +38,7 @@ from smart_model_router_research.engine import (
     SupportsDocuments,
     select_engine,
 )
-from smart_model_router_research.engine.protocol import check_run_id
+from smart_model_router_research.engine.protocol import HEARTBEAT_SECONDS, LEASE_SECONDS, check_run_id
 from smart_model_router_research.engine.states import OPEN
 from smart_model_router_research.pipeline.opened_corpora import LostCorpus, open_corpora
 from smart_model_router_research.pipeline.research_events import ResearchEvent, events_of, first_to_read
@@ -51,6 +51,8 @@ from smart_model_router_scoring.options import ConfigError
 
 CACHE = ".indexes"
 """The folder of indexes among those of runs, whose ids begin with a letter or a digit."""
+OWNER = "owner"
+"""The key of the owner in the origin of a run."""
 INCOMPLETE = ("budget", "deadline", "failed", "interrupted")
 """The reasons to stop that make a run partial: it would have gone on."""
 
@@ -89,8 +91,10 @@ class DeepResearch:
     `corpora` are paths (folders, documents, index files) and sources that can be searched, in their order; paths are
     opened with the first run. `store` is one in memory by default, `folder` a temporary one, which goes with
     `aclose`. `engine` is `auto`, `kahn` or `langgraph`. `workflow` stands in for the shipped one; it has steps of the
-    same names. Each of `observers` is called with every event of the engine. Raises UnsuitableStore for a store
-    without documents.
+    same names. Each of `observers` is called with every event of the engine. New runs are noted as those of `owner`,
+    and are refused (TooManyRuns) while `runs_at_once` of the same owner go on in the store. A run is held for `lease`
+    seconds, anew with every `heartbeat`, which hears of a cancellation by another process. Raises UnsuitableStore for
+    a store without documents.
     """
 
     def __init__(
@@ -102,6 +106,10 @@ class DeepResearch:
         engine: str = "auto",
         workflow: WorkflowDefinition | None = None,
         observers: Sequence[Callable[[RunEvent], object]] = (),
+        owner: str | None = None,
+        runs_at_once: int | None = None,
+        lease: float = LEASE_SECONDS,
+        heartbeat: float = HEARTBEAT_SECONDS,
         clock: Clock | None = None,
         wall: Callable[[], float] = WallClock.now,
     ) -> None:
@@ -122,6 +130,10 @@ class DeepResearch:
         self._engine = engine
         self._workflow = workflow
         self._observers = tuple(observers)
+        self._origin = origin_of(owner)
+        self._runs_at_once = runs_at_once
+        self._lease = lease
+        self._heartbeat = heartbeat
         self._selections: dict[str, Selection] = {}
         self._wall = wall
         self.skipped: tuple[str, ...] = ()
@@ -294,7 +306,10 @@ class DeepResearch:
             budget=Budget(reserve=Costs(seconds=seconds * inputs.budget.reserve)),
             store=self._store,
             observers=self._observers,
-            origin={"research": NAME},
+            origin=self._origin,
+            most_alike=self._runs_at_once,
+            lease=self._lease,
+            heartbeat=self._heartbeat,
             engine_reason=chosen.reason,
         )
 
@@ -330,6 +345,11 @@ class DeepResearch:
             answers=tuple(synthesised.get("executive_summary", ())),
             unanswered=unanswered,
         )
+
+
+def origin_of(owner: str | None) -> Mapping[str, str]:
+    """Return the origin by which runs of an owner are found in a store; None is that of runs without one."""
+    return {"research": NAME} if owner is None else {"research": NAME, OWNER: owner}
 
 
 def run_id_of(inputs: RunInputs, now: float) -> str:

@@ -151,6 +151,21 @@ def standing_of(path: Path, cache: Path, policy: SourcePolicy | None = None) -> 
     return f"{kind}, {counted(facts.documents)} at its latest run"
 
 
+def corpus_names(paths: Iterable[str | Path]) -> Mapping[str, Sequence[str]]:
+    """Return the names of corpora with their paths: that of corpus.yaml, or the last part of the path.
+
+    Corpora of one name go by it together. Nothing is opened but corpus.yaml; one with faults gives no name.
+    """
+    found: dict[str, list[str]] = {}
+    for path in map(str, paths):
+        try:
+            name = load_corpus(path).name
+        except CorpusError:
+            name = Path(path).absolute().name or path
+        found.setdefault(name, []).append(path)
+    return found
+
+
 def counted(documents: int) -> str:
     """Return a number of documents in words."""
     return f"{documents} {'document' if documents == 1 else 'documents'}"

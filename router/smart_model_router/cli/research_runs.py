@@ -33,9 +33,7 @@ from smart_model_router.cli.research_setup import (
 from smart_model_router.cli.research_text import (
     ProgressLines,
     end_of,
-    event_as_json,
     exit_code_of,
-    result_as_json,
     withheld_line,
 )
 from smart_model_router.domain.errors import ConfigurationError
@@ -46,6 +44,7 @@ from smart_model_router_research.pipeline.opened_corpora import OpenedCorpora
 from smart_model_router_research.pipeline.research_events import ResearchEvent, events_of
 from smart_model_router_research.pipeline.run_inputs import RunInputs
 from smart_model_router_research.pipeline.stored_values import StoredValues
+from smart_model_router_research.pipeline.told_runs import event_as_json, result_as_json
 
 if TYPE_CHECKING:
     from smart_model_router.cli.research_commands import ResumeResearch, RunResearch, WatchResearch

@@ -113,6 +113,8 @@ async def opened_research(
                 corpora=() if corpora is None else corpora.searches,
                 folder=folder_of_runs(),
                 engine=engine or workflows.engine,
+                lease=workflows.lease,
+                heartbeat=workflows.heartbeat,
             ),
             store,
         )

@@ -18,12 +18,13 @@ from smart_model_router.cli.output import (
     print_table,
 )
 from smart_model_router.cli.research_setup import is_accepted, known_run, opened_research, settings_of
-from smart_model_router.cli.research_text import end_of, exit_code_of, result_as_json, withheld_line
+from smart_model_router.cli.research_text import end_of, exit_code_of, withheld_line
 from smart_model_router.cli.statistics import instant
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router_research.deep.rounds import Delivery
 from smart_model_router_research.engine import RunState, StoredRun
 from smart_model_router_research.pipeline.deep_research import DeepResearch, ResearchResult
+from smart_model_router_research.pipeline.told_runs import INTERRUPTED, result_as_json, state_of
 from smart_model_router_research.pipeline.workflow_file import NAME, research_workflow, workflow_text
 
 if TYPE_CHECKING:
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 
 _MOST_LISTED = 10_000
 _TOPIC = 60
-_INTERRUPTED = "interrupted"
 
 
 def run_list(asked: ListResearch) -> int:
@@ -45,7 +45,7 @@ def run_list(asked: ListResearch) -> int:
 
     async def look() -> list[StoredRun]:
         async with opened_research(asked.config, settings_of(asked.config).workflows) as (_, store):
-            return [run for run in await store.runs(_MOST_LISTED) if run.workflow == NAME]
+            return list(await store.runs(_MOST_LISTED, workflow=NAME))
 
     found = asyncio.run(look())
     runs = found[: asked.limit]
@@ -53,13 +53,13 @@ def run_list(asked: ListResearch) -> int:
         print_json({"runs": [_run_as_dict(run) for run in runs], "not_listed": len(found) - len(runs)})
         return ExitCode.OK
     rows = (
-        (run.run_id, _state(run), _delivery(run), instant(run.changed_at), _short(str(run.inputs.get("topic", ""))))
+        (run.run_id, state_of(run), _delivery(run), instant(run.changed_at), _short(str(run.inputs.get("topic", ""))))
         for run in runs
     )
     print_table(("run", "state", "delivery", "changed", "topic"), rows, sys.stdout)
     if len(runs) < len(found):
         print_line(f"older runs that are not listed: {len(found) - len(runs)}; all of them: --limit {len(found)}")
-    interrupted = [run.run_id for run in runs if _state(run) == _INTERRUPTED]
+    interrupted = [run.run_id for run in runs if state_of(run) == INTERRUPTED]
     if interrupted:
         print_line(f"interrupted: {len(interrupted)}; to go on with the latest: smr research resume {interrupted[0]}")
     return ExitCode.OK
@@ -72,7 +72,7 @@ def run_status(asked: ShowResearch) -> int:
         async with opened_research(asked.config, settings_of(asked.config).workflows) as (research, store):
             run = await known_run(store, asked.run_id)
             result = await research.result(asked.run_id)
-            return run, replace(result, status=_INTERRUPTED) if _state(run) == _INTERRUPTED else result
+            return run, replace(result, status=INTERRUPTED) if state_of(run) == INTERRUPTED else result
 
     run, result = asyncio.run(look())
     if asked.as_json:
@@ -82,7 +82,7 @@ def run_status(asked: ShowResearch) -> int:
     settled = [name for name, step in run.steps.items() if step.result.state.value == "succeeded"]
     rows = [
         ("topic", _short(str(run.inputs.get("topic", "")))),
-        ("state", _state(run)),
+        ("state", state_of(run)),
         ("as of", str(run.inputs.get("as_of", ""))),
         ("created", instant(run.created_at)),
         ("changed", instant(run.changed_at)),
@@ -93,7 +93,7 @@ def run_status(asked: ShowResearch) -> int:
     print_table(("", ""), [row for row in rows if row[1]], sys.stdout)
     for problem in result.problems:
         print_line(f"smr: {problem}")
-    go_on = f"; to go on: smr research resume {run.run_id}" if _state(run) == _INTERRUPTED else ""
+    go_on = f"; to go on: smr research resume {run.run_id}" if state_of(run) == INTERRUPTED else ""
     print_line(f"{end_of(result)}{go_on}")
     return ExitCode.OK
 
@@ -108,7 +108,7 @@ async def _report(asked: ReportResearch) -> int:
         run = await known_run(store, asked.run_id)
         result = await research.result(asked.run_id)
         if not result.report:
-            wanted = f"a run with a report is needed: it is {_state(run)}"
+            wanted = f"a run with a report is needed: it is {state_of(run)}"
             raise OptionFault([ConfigurationError("RUN", asked.run_id, wanted)])
         if asked.accept and result.delivery == Delivery.WITHHELD:
             result = await research.accept(asked.run_id, getpass.getuser())
@@ -159,10 +159,6 @@ def run_workflow(asked: ExportResearch) -> int:
     return ExitCode.OK
 
 
-def _state(run: StoredRun) -> str:
-    return _INTERRUPTED if run.state is RunState.RUNNING and not run.owner else run.state.value
-
-
 def _delivery(run: StoredRun) -> str:
     return str(run.outputs.get("delivery") or "")
 
@@ -176,7 +172,7 @@ def _run_as_dict(run: StoredRun) -> dict[str, Any]:
     return {
         "run": run.run_id,
         "topic": run.inputs.get("topic", ""),
-        "state": _state(run),
+        "state": state_of(run),
         "delivery": _delivery(run),
         "engine": run.engine,
         "created_at": run.created_at,

@@ -9,7 +9,6 @@ from typing import Any
 
 from smart_model_router.cli.output import ExitCode, OptionFault
 from smart_model_router.domain.errors import ConfigurationError
-from smart_model_router_research.deep.records import encode
 from smart_model_router_research.deep.rounds import Delivery
 from smart_model_router_research.engine import RunState
 from smart_model_router_research.pipeline.deep_research import ResearchResult
@@ -54,25 +53,6 @@ def exit_code_of(result: ResearchResult, *, fail_below: str | None = None, is_sh
     return ExitCode.WITHHELD if found is Delivery.WITHHELD and not is_shown else ExitCode.OK
 
 
-def result_as_json(result: ResearchResult, skipped: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Return a result as JSON. `skipped` says what of the corpora could not be read."""
-    return {
-        "run": result.run_id,
-        "status": result.status,
-        "delivery": result.delivery,
-        "report": result.report,
-        "answers": list(result.answers),
-        "unanswered": [encode(each) for each in result.unanswered],
-        "quality_metadata": dict(result.quality_metadata),
-        "artefacts": None if result.artefacts is None else str(result.artefacts),
-        "usage": dict(result.usage),
-        "stop_reason": result.stop_reason,
-        "problems": list(result.problems),
-        "engine": result.engine,
-        "skipped": list(skipped),
-    }
-
-
 def end_of(result: ResearchResult) -> str:
     """Return the end of a run in one line."""
     parts = [f"run {result.run_id} {result.status}"]
@@ -98,18 +78,6 @@ def withheld_line(result: ResearchResult, *, is_shown: bool) -> str:
         return ""
     accept = f"smr research report {result.run_id} --accept"
     return f"withheld: too little is certain; to read what was found all the same: {accept}"
-
-
-def event_as_json(event: ResearchEvent) -> dict[str, Any]:
-    """Return an event as JSON."""
-    return {
-        "seq": event.seq,
-        "run": event.run_id,
-        "kind": event.kind.value,
-        "time": event.time,
-        "step": event.step,
-        "data": dict(event.data),
-    }
 
 
 @dataclass(slots=True)

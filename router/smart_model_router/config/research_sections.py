@@ -147,7 +147,9 @@ class ResearchConfig(Options):
 
     `corpora` are folders, files of documents, or indices that `smr index` made. `allow`, `block` and `source_tiers`
     (A, B or C) are domains; each stands for all below it. Without `analysts` there are two: `ai`, which looks for
-    evidence, and `swe`, for quantities. `delivery` `always` shows a report that is too weak, too.
+    evidence, and `swe`, for quantities. `delivery` `always` shows a report that is too weak, too. With `gateway` the
+    gateway has routes of research: at most `runs_per_key` runs of a key go on at once, and a run that ended is deleted
+    with its report after `keep_days`.
     """
 
     corpora: tuple[str, ...] = ()
@@ -159,6 +161,9 @@ class ResearchConfig(Options):
     budget: ResearchBudgetConfig = field(default_factory=ResearchBudgetConfig)
     rounds: Annotated[int, Unit("count"), Interval(ge=1, le=4)] = 4
     delivery: Literal["auto", "always"] = "auto"
+    gateway: bool = False
+    runs_per_key: Count = 2
+    keep_days: Annotated[int, Unit("count"), Interval(ge=1, le=3650)] = 30
 
     def faults(self) -> Iterator[ConfigurationError]:
         """Yield what no single key shows."""

@@ -236,6 +236,10 @@ class ClientBudget:
         del amount
         return now if self._used < self.capacity else max(now, self._ends_at)
 
+    def left(self, now: float) -> float:
+        """Return the USD that are left, as far as this process knows."""
+        return (self.capacity if now >= self._ends_at else max(0, self.capacity - self._used)) / _MICRO
+
     def hear(self, left: float, ends_in: float, now: float) -> None:
         """So much was left for all processes when this one looked, of a period that ends in so many seconds."""
         unknown = self._reserved + self._spent - self._settled

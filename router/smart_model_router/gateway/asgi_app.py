@@ -35,6 +35,7 @@ from smart_model_router.gateway.endpoint import (
     models,
     passing,
 )
+from smart_model_router.gateway.research.research_door import ROUTES, ResearchDoor
 from smart_model_router.gateway.response import WHOLE
 from smart_model_router.gateway.retrieval import RetrievalRoutes
 from smart_model_router.gateway.router_generation import RouterGeneration
@@ -103,6 +104,7 @@ class Gateway:
         self._tells = draining is None  # for workers the process that starts them does
         self._health = health = HealthRoutes(c_bool(False) if draining is None else draining)
         self._looking = DashboardRoutes(self, lambda: health.draining)
+        self._research = ResearchDoor(self)
         self._generations = WeakSet[RouterGeneration]()
         self.ending = False
         """True when the time to drain is over: requests under way end now."""
@@ -147,6 +149,7 @@ class Gateway:
         self._door = with_cors(self._found, config.gateway.cors)
         self._tell()
         await generation.router.listen()
+        self._research.start()
         log.info("the new configuration is in use")
         await old.retire()
         return True
@@ -154,6 +157,7 @@ class Gateway:
     def stopping(self) -> None:
         """The end is near: streams that would never end are ended."""
         self._looking.close()
+        self._research.stopping()
 
     async def end(self) -> None:
         """The time to drain is over: nothing is recovered or retried any more.
@@ -161,9 +165,11 @@ class Gateway:
         Requests without a head get a 503, answers that are finished end, other streams end as failed ones do.
         """
         self.ending = True
+        await self._research.stop()
         await asyncio.gather(*(generation.close() for generation in self._generations), return_exceptions=True)
 
     def _made(self, config: RouterConfig) -> RouterGeneration:
+        self._research.move_in(config)
         generation = RouterGeneration(config, self._make(config))
         self._generations.add(generation)
         self._looking.move_in(generation)
@@ -188,6 +194,7 @@ class Gateway:
             route("/v1/models", models, "GET"),
             route("/v1/models/{name:path}", models, "GET"),
             route("/query_documents", RetrievalRoutes(), "POST"),
+            *(route(path, self._research.walk(chosen), method) for method, path, chosen in ROUTES),
             route("/health/liveness", liveness, "GET"),
             route("/health/readiness", self._health.readiness, "GET"),
             route("/health", self._health.health, "GET"),
@@ -206,11 +213,13 @@ class Gateway:
         self._tell()
         await self._figures.start()
         await self._generation.router.listen()
+        self._research.start()
         try:
             yield
         finally:
             self._looking.close()
             try:
+                await self._research.stop()
                 await self._figures.stop()
             finally:
                 await self._generation.retire()

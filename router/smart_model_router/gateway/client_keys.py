@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
+import math
 import re
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -63,6 +64,11 @@ class ApiClient:
         if leases is not None:
             for limit in self._limits.values():
                 leases.register(limit)
+
+    def usd_left(self, now: float) -> float:
+        """Return the USD that the key may still spend in its day, as far as this process knows; inf without a limit."""
+        limit = self._limits.get(USD)
+        return limit.left(now) if isinstance(limit, ClientBudget) else math.inf
 
     def may_use(self, model: str) -> bool:
         """Return whether the key is for this public name."""
@@ -196,6 +202,13 @@ class KeyRing:
         """Have one limit together with the other processes, from now on; None: there are none."""
         for _, api_client in self._clients:
             api_client.share(leases)
+
+    @property
+    def owners(self) -> Mapping[str, ApiClient]:
+        """The clients by their marks (see `ApiClient.owner`)."""
+        if not self._clients:
+            return {self._anyone.owner: self._anyone}
+        return {api_client.owner: api_client for _, api_client in self._clients}
 
     def api_client(self, headers: Mapping[str, str]) -> ApiClient:
         """Return the client of a request. Raises ProblemError: 401 without a known key, 403 for a foreign web page."""

@@ -13,12 +13,12 @@ from smart_model_router.cli.research_text import (
     end_of,
     exit_code_of,
     fault_of_input,
-    result_as_json,
     withheld_line,
 )
 from smart_model_router_research.pipeline.deep_research import ResearchResult
 from smart_model_router_research.pipeline.research_events import ResearchEvent, ResearchEventKind
 from smart_model_router_research.pipeline.run_inputs import ResearchBudget
+from smart_model_router_research.pipeline.told_runs import result_as_json
 from smart_model_router_scoring.options import ConfigError
 
 

@@ -37,6 +37,8 @@ ASKED: dict[str, dict[str, Any]] = {
     "/api/targets/isolate": {"name": "a/big"},
 }
 """A body that each endpoint likes: what is wrong with it is drawn."""
+RUN = ("/events", "/report", "/cancel", "/accept")
+"""What a run of research has; without `research.gateway` none is there."""
 PASSED = ("/v1/moderations", "/v1/rerank", "/v1/audio/speech", "/v1/images/generations")
 """Paths of `gateway.passthrough`; no route has them here."""
 OPENAI = frozenset(
@@ -45,7 +47,9 @@ OPENAI = frozenset(
 """Where the path alone says in whose manners an error is told."""
 LOOKED_AT = (
     "/ /v1/responses/resp_1 /v1/models /v1/models/a/b /health /health/liveness /health/readiness /metrics /api/stats \
- /api/targets /dashboard /dashboard/dashboard.js /dashboard/stream /dashboard/requests/req-1 /nowhere".split()
+ /api/targets /dashboard /dashboard/dashboard.js /dashboard/stream /dashboard/requests/req-1 /research \
+ /research/run-1 /research/run-1/events /research/run-1/report /research/run-1/cancel /research/run-1/accept \
+ /nowhere".split()
 )
 REPLIES = {
     "well": FakeReply(),
@@ -250,6 +254,7 @@ def test_every_route_is_fuzzed() -> None:
         "/v1/responses/{thing}": "/v1/responses/resp_1",
         "/dashboard/{file}": "/dashboard/dashboard.js",
         "/dashboard/requests/{id}": "/dashboard/requests/req-1",
+        **{f"/research/{{id}}{what}": f"/research/run-1{what}" for what in ("", *RUN)},
         "/v1/audio/{path:path}": "/v1/audio/speech",
         "/v1/images/{path:path}": "/v1/images/generations",
     }

@@ -71,9 +71,11 @@ def made(**given: Any) -> RunInputs:
 
 ONE_CHOICE = {("backends",)}
 """Keys with one choice so far."""
+OF_THE_GATEWAY = {("gateway",), ("runs_per_key",), ("keep_days",)}
+"""Keys about runs that the gateway performs, which change none."""
 KEYS = [
     *[("evaluation", key) for key in leaves(EvaluationConfig())],
-    *[("research", key) for key in leaves(ResearchConfig()) if key not in ONE_CHOICE],
+    *[("research", key) for key in leaves(ResearchConfig()) if key not in ONE_CHOICE | OF_THE_GATEWAY],
 ]
 
 
