@@ -31,6 +31,7 @@ from smart_model_router_research.pipeline.tools import tools_of
 from smart_model_router_research.pipeline.workflow_file import workflow_with
 from smart_model_router_research.workflow import StepInput, StepKind, WorkflowDefinition, parse_workflow
 from tests.research_worlds import ListedSearch, comparable, inputs, page, research
+from tests.scripted_models import LIARS, ScriptedRouter
 from tools.independent_research_check import rows_of
 from tools.independent_research_figures import AS_LANDED
 
@@ -247,7 +248,7 @@ class RunOutcome:
     """All that is left of a run: its result, its rows, its files, what its search was asked, what is still there.
 
     `left` are the tasks that still ran, `beside` the names of what lies beside its folder. `differing` are the figures
-    that independent code computes otherwise.
+    that independent code computes otherwise, `asked` the prompts that a model was sent.
     """
 
     result: ResearchResult
@@ -261,6 +262,7 @@ class RunOutcome:
     beside: Sequence[str]
     seconds: float
     documents: Mapping[str, ReadDocument] = field(default_factory=dict)
+    asked: Sequence[tuple[str, Mapping[str, Any]]] = ()
 
     @property
     def executed(self) -> set[str]:
@@ -278,11 +280,12 @@ class RunOutcome:
 
 
 @lru_cache(maxsize=512)
-def outcome_of(world: DrawnWorld, engine: str, *, every_page: bool = False) -> RunOutcome:
-    """Run a world in virtual time."""
+def outcome_of(world: DrawnWorld, engine: str, *, every_page: bool = False, liar: str = "") -> RunOutcome:
+    """Run a world in virtual time, with a model that lies where one is named."""
     documents = [each.document() for each in world.pages]
     search = EveryPage(documents) if every_page else FewPages(documents, hits=world.hits)
-    given = inputs(world.topic, **dict(world.settings))
+    given = inputs(world.topic, **dict(world.settings), model="smart" if liar else "")
+    router = ScriptedRouter(LIARS[liar]()) if liar else None
     workflow = outspoken_workflow(given.analysts) if world.says_all else None
     with tempfile.TemporaryDirectory() as name:
         folder, store = Path(name), MemoryRunStore()
@@ -290,7 +293,7 @@ def outcome_of(world: DrawnWorld, engine: str, *, every_page: bool = False) -> R
         async def main() -> tuple[ResearchResult, StoredRun, int, float]:
             clock = LoopClock()
             began = clock.now()
-            runs = research(folder, engine, search, store, workflow, clock=clock)
+            runs = research(folder, engine, search, store, workflow, clock=clock, router=router)
             result = await runs.run(given, RUN)
             return result, await store.load(RUN), len(asyncio.all_tasks()) - 1, clock.now() - began
 
@@ -308,4 +311,5 @@ def outcome_of(world: DrawnWorld, engine: str, *, every_page: bool = False) -> R
             beside=sorted(each.name for each in folder.iterdir() if each.name != RUN),
             seconds=seconds,
             documents={each.stored.id: each for each in documents},
+            asked=tuple(router.asked) if router else (),
         )

@@ -209,6 +209,7 @@ def audit(graph: Json, number: int, readings: Readings) -> Json:
     claims = [
         {**claim, "critical": claim["critical"] or claim["question_id"] in marked}
         for claim in chosen(graph, one_round, "claims")
+        if not claim["chosen_by"] or claim["agreed_by"]
     ]
     documents = {each["id"]: each for each in chosen(graph, one_round, "documents")}
     cited = cited_documents(claims, documents)

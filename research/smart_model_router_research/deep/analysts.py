@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from smart_model_router_research.deep.answers import answer_in
 from smart_model_router_research.deep.checking import SupportStatus, check_claim
@@ -65,15 +66,21 @@ class ClaimDrafter:
         self._count += 1
         return f"{self.prefix}{self._count}"
 
-    def draft(self, found: FoundAnswer, question: SubQuestion, wanted: Wanted) -> ResearchClaim | None:
-        """Return the claim that an answer makes, checked against its quote; None where it does not follow."""
+    def draft(
+        self, found: FoundAnswer, question: SubQuestion, wanted: Wanted, wording: str = ""
+    ) -> ResearchClaim | None:
+        """Return the claim that an answer makes, checked against its quote; None where it does not follow.
+
+        It is said as `wording` has it, where that follows too.
+        """
         stored = found.document.stored
         if stored.id not in self._folded:
             self._folded[stored.id] = folded_text(stored.text)
         folded = self._folded[stored.id]
         quote = _quote(found)
         context = " > ".join(_path(found))
-        for text in self._texts(found, quote, folded, context, question.text):
+        texts = self._texts(found, quote, folded, context, question.text)
+        for text in chain([wording] if wording else [], texts):
             support = check_claim(text, quote, folded, context)
             if support.status is SupportStatus.SUPPORTED and support.span is not None:
                 kind = {Wanted.NUMBER: ClaimKind.NUMBER, Wanted.DATE: ClaimKind.DATE}.get(wanted, ClaimKind.FACT)

@@ -61,6 +61,8 @@ class ResearchClaim:
     `other` is the second entity of a symmetric attribute (the neighbour of a border). `as_of` is the value's own date,
     or that of its corpus, ISO 8601; "" where neither is known. `tier` is that of its best document. An inference has an
     `operation`, the claims that it is computed from (`premises`, ids) and the set that was looked at (`scope`, words).
+    `chosen_by` is the target whose model found its sentence to answer the question, "" where code did; `agreed_by` what
+    found the same: `code`, or a target of another provider. A choice without that is shown, and counts nowhere.
     """
 
     id: str
@@ -83,6 +85,13 @@ class ResearchClaim:
     premises: tuple[str, ...] = ()
     scope: str = ""
     round: int = 1
+    chosen_by: str = ""
+    agreed_by: str = ""
+
+    @property
+    def is_counted(self) -> bool:
+        """False for a claim that one model alone takes for an answer."""
+        return not self.chosen_by or bool(self.agreed_by)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

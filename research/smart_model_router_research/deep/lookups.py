@@ -61,6 +61,7 @@ class Openness(StrEnum):
     """The ways in which a question has no answer."""
 
     DISPUTED = "disputed"
+    JUDGED = "judged_by_a_model"
     NOT_FOUND = "not_found"
     IN_PART = "looked_for_in_part"
     NOT_LOOKED_FOR = "not_looked_for"
@@ -69,6 +70,7 @@ class Openness(StrEnum):
 HEADINGS: Mapping[Openness, str] = MappingProxyType(
     {
         Openness.DISPUTED: "The sources disagree",
+        Openness.JUDGED: "Answered by one model's choice alone",
         Openness.NOT_FOUND: "Not found in these sources",
         Openness.IN_PART: "Looked for in part, and not found",
         Openness.NOT_LOOKED_FOR: "Not looked for",
@@ -104,13 +106,17 @@ class OpenQuestion:
     def next_action(self) -> str:
         """The action that would find more, in one line."""
         removed = dict.fromkeys(OBSTACLES[each][1] for each in self.obstacles)
-        return f"{'; '.join(removed) or 'Name further sources'}: {self.text}"
+        further = "Add a second provider" if self.openness is Openness.JUDGED else "Name further sources"
+        return f"{'; '.join(removed) or further}: {self.text}"
 
 
 def open_question(question: SubQuestion, graph: ClaimGraph, lookups: Mapping[str, QuestionLookup]) -> OpenQuestion:
     """Return how a question without an answer stands. One that no round looked for was never planned."""
     if any(claim.question_id == question.id and claim.status is ClaimStatus.CONTRADICTED for claim in graph.claims):
         return OpenQuestion(question_id=question.id, text=question.text, openness=Openness.DISPUTED)
+    mine = [claim for claim in graph.claims if claim.question_id == question.id and not claim.is_counted]
+    if any(claim.status is ClaimStatus.SUPPORTED for claim in mine):
+        return OpenQuestion(question_id=question.id, text=question.text, openness=Openness.JUDGED)
     nothing = QuestionLookup(question_id=question.id, extent=Extent.NONE, obstacles=(Obstacle.PLAN,))
     found = lookups.get(question.id, nothing)
     return OpenQuestion(

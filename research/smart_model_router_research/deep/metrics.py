@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import combinations
 from types import MappingProxyType
@@ -82,9 +82,10 @@ def metrics_of(graph: ClaimGraph, config: MetricsConfig) -> dict[str, Any]:
     """Return the metrics (0..1), the counts that gates ask for, and the index in both means.
 
     `nothing_compared` says that no two independent sources speak of one matter. Without a cited document every metric
-    is 0.
+    is 0. What one model alone takes for an answer counts nowhere.
     """
     cited = _cited(graph)
+    graph = replace(graph, claims=tuple(claim for claim in graph.claims if claim.is_counted))
     found: dict[str, Any] = dict.fromkeys(("coverage", "source_quality", "agreement", "verification", "recency"), 0.0)
     agreement = _agreement(graph)
     if cited:
@@ -112,9 +113,10 @@ def covers(
     """Return whether a supported claim covers its question: one that is critical needs two sources, one of tier A.
 
     One source will do where its corpus vouches for each document by itself. An inference covers when each of its
-    premises does, which are among `claims`: two of one source each are not one of two.
+    premises does, which are among `claims`: two of one source each are not one of two. What one model alone takes for
+    an answer covers nothing.
     """
-    if claim.status is not ClaimStatus.SUPPORTED:
+    if claim.status is not ClaimStatus.SUPPORTED or not claim.is_counted:
         return False
     if claim.kind is ClaimKind.INFERENCE:
         known = _others(claim, claims)

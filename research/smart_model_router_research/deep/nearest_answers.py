@@ -17,7 +17,13 @@ from smart_model_router_research.deep.folding import fold
 from smart_model_router_research.deep.found_answers import FoundAnswer, ReadDocument
 from smart_model_router_research.deep.matching import stem_of, stems_of
 from smart_model_router_research.deep.naming import bare
-from smart_model_router_research.deep.nearest_statements import LEAST_OF_BEST, MAX_ANSWER, RankedStatement, ranked
+from smart_model_router_research.deep.nearest_statements import (
+    LEAST_OF_BEST,
+    MAX_ANSWER,
+    RankedStatement,
+    chosen_statement,
+    ranked,
+)
 from smart_model_router_research.deep.questions import QuestionPattern, Wanted
 from smart_model_router_research.deep.sentence_answers import ASKS_NOW, PAST
 from smart_model_router_research.deep.statement_forms import label_of
@@ -79,6 +85,23 @@ def fitting_answers(question: str, documents: Sequence[ReadDocument]) -> list[Fo
     words = words_of(question, documents)
     found = ranked(question, asked, words, documents)
     return [_found(one, words) for one in _fitting(found, question, asked, words)]
+
+
+def chosen_answer(
+    question: str, document: ReadDocument, at: int, documents: Sequence[ReadDocument], said: str = ""
+) -> FoundAnswer | None:
+    """Return the answer of one statement, which a reader chose; None where it can have no value of the kind asked for.
+
+    `said` is what the reader makes of it: a value in that comes first. The value, and what it is of, are found by code;
+    of the question's words that is what the statement has, or stands under.
+    """
+    one = chosen_statement(question, asked_value(question), document, at)
+    if one is None:
+        return None
+    values = sorted(one.values, key=lambda value: value.casefold() not in said.casefold())
+    stems = one.statement.own | one.statement.around | document.stems
+    words = [word for word in words_of(question, documents) if says(word.stem, stems)]
+    return _found(replace(one, values=tuple(values)), words)
 
 
 def _fitting(

@@ -14,7 +14,7 @@ from smart_model_router_research.deep.matching import WORD, placed_stems, stem_o
 from smart_model_router_research.deep.naming import is_named_in
 from smart_model_router_research.deep.statement_stems import senses_of
 from smart_model_router_research.deep.statements import Statement, StatementKind
-from smart_model_router_research.deep.values import FoundValue
+from smart_model_router_research.deep.values import NUMBER_WORDS, FoundValue
 
 OWN_BONUS, VALUE_BONUS, UNSURE_COST = 0.3, 0.1, 0.06
 LENGTH_COST, FREE_LENGTH = 0.05, 8
@@ -93,6 +93,32 @@ def ranked(
             best = max(best, score)
     kept.sort(key=lambda one: -one.score)
     return kept
+
+
+def chosen_statement(question: str, asked: AskedValue, document: ReadDocument, at: int) -> RankedStatement | None:
+    """Return a statement that something else than nearness has chosen, as a whole where no value of the kind is read.
+
+    None where it can have none: an amount without a number, a time without a day, a month, a year or an hour.
+    """
+    text = document.statements[at].text
+    values = _values(document.statements[at], asked, question.lower(), frozenset())
+    said = tuple(dict.fromkeys(value.text for value in values))
+    needed = _TIMES if asked.kind is AskedKind.INSTANT else _AMOUNTS if asked.kind in _MEASURED else None
+    if not said and (len(text) > MAX_ANSWER or text.rstrip().endswith("?") or (needed and not needed.search(text))):
+        return None
+    return RankedStatement(document, at, 1.0, 1.0, 1.0, {}, said or (" ".join(text.split()),))
+
+
+_MEASURED = frozenset(
+    [AskedKind.COUNT, AskedKind.NUMBER, AskedKind.DURATION, AskedKind.SIZE, AskedKind.MONEY, AskedKind.RATE]
+)
+_AMOUNTS = re.compile(rf"\d|\b(?:{'|'.join(NUMBER_WORDS)}|a|an|no|half|once|twice)\b", re.IGNORECASE)
+_TIMES = re.compile(
+    r"\d|\b(?:jan(?:uary)?|feb(?:ruary)?|march|april|may|june|july|august|sept(?:ember)?|october|november|december|"
+    r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?|spring|summer|autumn|winter|noon|midnight|daily|weekly|monthly|"
+    r"yearly|mornings?|evenings?|nights?)\b",
+    re.IGNORECASE,
+)
 
 
 _UNSURE = re.compile(

@@ -151,3 +151,4 @@ def _method(run: ResearchRun) -> Iterator[str]:
         yield f"Spent: {spent}."
     if run.facts.models:
         yield f"Models: {', '.join(run.facts.models)}."
+    yield from run.facts.model_notes

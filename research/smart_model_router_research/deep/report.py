@@ -15,6 +15,7 @@ class ReportPart(StrEnum):
     """The parts of a report that have sentences; their headings are ours."""
 
     ANSWER = "answer"
+    SUMMARY = "summary"
     FINDINGS = "findings"
     """The findings about one question."""
     BEST_PRACTICES = "best_practices"

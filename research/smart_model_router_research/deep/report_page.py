@@ -87,9 +87,12 @@ class PageTable:
 PageBlock = PageHeading | PageLines | PageTable
 _HEADINGS = {
     ReportPart.ANSWER: "Answer",
+    ReportPart.SUMMARY: "Summary",
     ReportPart.BEST_PRACTICES: "Best practices",
     ReportPart.LIMITATIONS: "Limitations",
 }
+ALONE = "chosen by one model alone"
+"""The mark of a sentence of which neither code nor another provider's model finds that it answers the question."""
 _RELATIONS = {
     Relation.RECONCILED: "reconciled: both hold",
     Relation.SUPERSEDED: "superseded: the newer one counts",
@@ -156,6 +159,8 @@ def _marks(claims: Sequence[ResearchClaim], run: ResearchRun) -> Iterator[Mark]:
     quoted = [claim.kind is not ClaimKind.INFERENCE and _is_quoted(claim) for claim in claims]
     if any(quoted):
         yield Mark("quoted")
+    if any(claim.chosen_by for claim in claims):
+        yield Mark("chosen by a model") if all(claim.is_counted for claim in claims) else Mark(ALONE, strong=True)
     known = {claim.id: claim for claim in run.graph.claims}
     if any(is_single_source(claim, run.graph.documents, known) for claim in claims):
         yield Mark("single source")

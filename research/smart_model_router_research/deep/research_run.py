@@ -22,7 +22,7 @@ class ResearchFacts:
 
     `finished_at` is a moment, ISO 8601. `prompts` are the SHA-256 of prompts by name, `models` the names of the models
     that answered, `usage` what was spent, by unit (`usd`, `input_tokens`, ...). `accepted_by` is the person who had a
-    withheld report shown.
+    withheld report shown. `model_notes` are sentences about the calls of models: what stood in for what, and why.
     """
 
     run_id: str
@@ -35,6 +35,7 @@ class ResearchFacts:
     config_hash: str = ""
     prompts: Mapping[str, str] = field(default_factory=dict)
     models: tuple[str, ...] = ()
+    model_notes: tuple[str, ...] = ()
     usage: Mapping[str, float] = field(default_factory=dict)
     stop_reason: str = ""
     accepted_by: str = ""

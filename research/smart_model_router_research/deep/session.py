@@ -20,6 +20,7 @@ from smart_model_router_research.deep.nearest_answers import defined_near, neare
 from smart_model_router_research.deep.questions import (
     QuestionPattern,
     Wanted,
+    read_question,
 )
 from smart_model_router_research.deep.rivals import (
     as_one_matter,
@@ -143,6 +144,13 @@ class SearchSession:
         found = [each for one in met for each in answers_of(one, asked)] if asked is not None else []
         best = best_of([each for each in found if is_read_by_head(each)], pattern)
         return [claim for each in best if (claim := self._drafted(each, pattern)) is not None]
+
+    def disputed(
+        self, question: SubQuestion, claims: list[ResearchClaim], documents: Mapping[str, ReadDocument]
+    ) -> list[ResearchClaim]:
+        """Return claims that answer a question, with those of documents that say something else about the same."""
+        self.question, self._met = question, dict(documents)
+        return self._with_rivals(claims, read_question(question.text))
 
     def _with_rivals(self, claims: list[ResearchClaim], pattern: QuestionPattern) -> list[ResearchClaim]:
         """Return claims with those that say something else about the same, all of them as claims about one matter."""

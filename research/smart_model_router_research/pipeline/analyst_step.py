@@ -10,7 +10,16 @@ from smart_model_router_research.deep.analysts import SWE_KINDS, ClaimDrafter
 from smart_model_router_research.deep.claims import ResearchClaim, SubQuestion
 from smart_model_router_research.deep.offline import OfflineSession
 from smart_model_router_research.deep.questions import read_question
-from smart_model_router_research.pipeline.planning_steps import extra_of, questions_of, record_of
+from smart_model_router_research.model_forms.analyst import proposals_for
+from smart_model_router_research.model_forms.proposals import ProposedClaim, ProposedClaims
+from smart_model_router_research.model_forms.questions_asked import asked_with, is_broad
+from smart_model_router_research.pipeline.planning_steps import (
+    aspects_in,
+    calls_of,
+    extra_of,
+    questions_of,
+    record_of,
+)
 from smart_model_router_research.pipeline.recorded_search import RecordedSearch
 from smart_model_router_research.pipeline.tools import StepTools
 from smart_model_router_research.workflow import StepInput
@@ -40,11 +49,20 @@ async def analyse_documents(step: StepInput, tools: StepTools) -> Mapping[str, A
         answering |= {claim.id for claim in found}
         if not found:  # what was claimed on the way to an answer that is not there is no answer
             session.claims = [claim for claim in session.claims if claim.question_id != question.id]
+    proposals: list[ProposedClaim] = []
+    if tools.models:
+        answered = {claim.question_id for claim in session.claims if claim.id in answering}
+        left = [question for question in mine if question.id not in answered or is_broad(question)]
+        asked = asked_with(left, aspects_in(given["aspects"]))
+        made = ClaimDrafter(f"r{given['round']}.{given['name']}.m")
+        proposals = await proposals_for(tools.models, asked, list(documents.values()), made)
     return {
         "claims": await tools.values.put(
             DraftClaims(claims=tuple(_asked(claim, answering) for claim in session.claims))
         ),
+        "proposals": await tools.values.put(ProposedClaims(claims=tuple(proposals))) if proposals else None,
         "looked_for": [question.id for question in mine],
+        "calls": calls_of(tools),
     }
 
 

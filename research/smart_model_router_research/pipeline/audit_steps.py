@@ -11,6 +11,7 @@ from smart_model_router_research.deep.lookups import Extent, Obstacle, QuestionL
 from smart_model_router_research.deep.quality import audits_of, best_of, quality_of
 from smart_model_router_research.deep.records import decode, encode
 from smart_model_router_research.deep.rounds import Mode, Next, RoundStep, delivery_of, next_round
+from smart_model_router_research.model_forms.model_calls import StepCalls
 from smart_model_router_research.pipeline.planning_steps import questions_of
 from smart_model_router_research.pipeline.run_inputs import RunInputs, run_of
 from smart_model_router_research.pipeline.tools import StepTools
@@ -22,7 +23,7 @@ from smart_model_router_scoring.confidence import regression
 class AuditedRound:
     """A round that was audited: the names of its graph and its documents, its mode and steps, and what it brought.
 
-    `lookups` say how far it looked for each of its questions.
+    `lookups` say how far it looked for each of its questions, `calls` are those of its steps that asked a model.
     """
 
     graph: str
@@ -32,6 +33,7 @@ class AuditedRound:
     new_documents: int = 0
     changed_claims: int = 0
     lookups: tuple[QuestionLookup, ...] = ()
+    calls: tuple[StepCalls, ...] = ()
 
 
 async def audit(step: StepInput, tools: StepTools) -> Mapping[str, Any]:
@@ -52,6 +54,7 @@ async def audit(step: StepInput, tools: StepTools) -> Mapping[str, Any]:
         new_documents=given["new_documents"] or 0,
         changed_claims=given["changed_claims"] or 0,
         lookups=_lookups(given),
+        calls=calls_in([*given["calls"], *given["analyst_calls"]]),
     )
     rounds = [*before, current]
     audits = await _audits(rounds, run, tools)
@@ -93,6 +96,11 @@ def _lookups(given: Mapping[str, Any]) -> tuple[QuestionLookup, ...]:
         )
     rows = [decode(QuestionLookup, row, f"lookups[{at}]") for at, row in enumerate(given["lookups"] or ())]
     return read_by(rows, given["looked_for"], is_verified=given["graph"] is not None)
+
+
+def calls_in(rows: Sequence[Any] | None) -> tuple[StepCalls, ...]:
+    """Return the model calls of steps; steps that asked no model have none."""
+    return tuple(decode(StepCalls, row, f"calls[{at}]") for at, row in enumerate(rows or ()) if row is not None)
 
 
 def rounds_of(rows: Sequence[Any] | None) -> list[AuditedRound]:

@@ -40,11 +40,18 @@ from smart_model_router_research.engine import (
 )
 from smart_model_router_research.engine.protocol import HEARTBEAT_SECONDS, LEASE_SECONDS, check_run_id
 from smart_model_router_research.engine.states import OPEN
+from smart_model_router_research.model_forms.model_calls import (
+    ChatRouter,
+    ModelAccount,
+    ModelSettings,
+    StepCalls,
+    notes_on,
+)
 from smart_model_router_research.pipeline.opened_corpora import LostCorpus, open_corpora
 from smart_model_router_research.pipeline.research_events import ResearchEvent, events_of, first_to_read
 from smart_model_router_research.pipeline.run_inputs import RunInputs, absolute_paths
 from smart_model_router_research.pipeline.stored_values import StoredValues
-from smart_model_router_research.pipeline.tools import SERVICE, ResearchTools
+from smart_model_router_research.pipeline.tools import SERVICE, ResearchTools, RunModels
 from smart_model_router_research.pipeline.workflow_file import NAME, research_workflow
 from smart_model_router_research.workflow import Costs, WorkflowDefinition
 from smart_model_router_scoring.options import ConfigError
@@ -67,7 +74,8 @@ class ResearchResult:
 
     `status` is completed, partial, failed, cancelled, paused or running; `delivery` full, moderate, low or withheld, ""
     where there is no report; `report` is Markdown, "" without one. `artefacts` is their folder. `problems` are
-    sentences: steps that failed, and what limits kept away. `unanswered` are the questions without an answer: disputed,
+    sentences: steps that failed, and what limits kept away; `model_notes` say which steps went on without their model,
+    and what stood in for what. `unanswered` are the questions without an answer: disputed,
     not found, looked for in part, or not looked for.
     """
 
@@ -83,10 +91,14 @@ class ResearchResult:
     engine: str = ""
     answers: tuple[str, ...] = ()
     unanswered: tuple[OpenQuestion, ...] = ()
+    model_notes: tuple[str, ...] = ()
 
 
 class DeepResearch:
     """Runs of research over corpora, kept in a store of runs, with their artefacts in a folder for each.
+
+    `router` answers for the models of runs whose inputs name one; without it they go on as if there were no model, and
+    say so.
 
     `corpora` are paths (folders, documents, index files) and sources that can be searched, in their order; paths are
     opened with the first run. `store` is one in memory by default, `folder` a temporary one, which goes with
@@ -99,6 +111,7 @@ class DeepResearch:
 
     def __init__(
         self,
+        router: ChatRouter | None = None,
         *,
         corpora: Sequence[DocumentSearch | str | Path],
         store: RunStore | None = None,
@@ -113,6 +126,7 @@ class DeepResearch:
         clock: Clock | None = None,
         wall: Callable[[], float] = WallClock.now,
     ) -> None:
+        self._router = router
         self._clock = clock or SystemClock()
         kept = MemoryRunStore(now=self._clock.now, wall=wall) if store is None else store
         if not isinstance(kept, SupportsDocuments):
@@ -232,7 +246,8 @@ class DeepResearch:
         has_ended = was is not None and was.state not in OPEN
         searches = () if has_ended else await self._opened(inputs, lost_too=was is not None)
         known = run_id or run_id_of(inputs, self._wall())
-        return workflow, chosen, self._context(inputs, workflow, searches, known, chosen)
+        spent = Costs() if was is None else was.spent
+        return workflow, chosen, self._context(inputs, workflow, searches, known, chosen, spent)
 
     async def _known(self, run_id: str) -> StoredRun | None:
         """Return a run of the store, None for a new one. Raises ConfigurationError where another has its folder."""
@@ -287,8 +302,11 @@ class DeepResearch:
         searches: Sequence[DocumentSearch],
         run_id: str,
         chosen: Selection,
+        spent: Costs,
     ) -> ExecutionContext:
-        seconds = inputs.budget.seconds
+        seconds, budget = inputs.budget.seconds, inputs.budget
+        account = ModelAccount(budget.model_calls, budget.tokens, budget.usd, budget.reserve, spent)
+        settings = ModelSettings(model=inputs.model, tiers=inputs.model_tiers, criticality=inputs.criticality)
         tools = ResearchTools(
             values=self._values,
             clock=self._clock,
@@ -296,6 +314,8 @@ class DeepResearch:
             searches=searches,
             folder=self._folder_of(run_id),
             facts={"workflow": workflow.name, "workflow_hash": workflow.hash, "engine": chosen.engine.name},
+            models=RunModels(settings=settings, account=account, router=self._router) if inputs.model else None,
+            reserve_seconds=seconds * budget.reserve,
         )
         return ExecutionContext(
             run_id=run_id,
@@ -320,15 +340,20 @@ class DeepResearch:
         retrieved = [each for name, each in sorted(outputs.items()) if name.startswith("retrieval_react") and each]
         problems = [f"{name}: {step.error}" for name, step in found.steps.items() if step.error]
         problems += [gap for each in retrieved for gap in each["gaps"]]
+        calls = [decode(StepCalls, each["calls"], name) for name, each in outputs.items() if each.get("calls")]
+        cut = [f"{each.step}: {each.degraded}" for each in calls if each.is_cut]
         status = found.status.value
         reason, synthesised = supervised.get("stop_reason", ""), outputs.get("final_synthesis", {})
         rows = synthesised.get("unanswered", ())
         unanswered = tuple(decode(OpenQuestion, row, f"unanswered[{at}]") for at, row in enumerate(rows))
         problems += [each.sentence for each in unanswered if each.obstacles]
         lacking = bool(unanswered) or reason != "passed"
-        if found.status is RunState.COMPLETED and (reason in INCOMPLETE or (problems and lacking)):
+        if found.status is RunState.COMPLETED and (reason in INCOMPLETE or cut or (problems and lacking)):
             status = RunState.PARTIAL.value
+        problems += cut
         usage = {"searches": 0.0, "documents": 0.0, "model_calls": found.usage.calls}
+        if found.usage.calls:
+            usage |= {"tokens": found.usage.tokens, "usd": found.usage.usd}
         if retrieved:
             usage |= {"searches": float(retrieved[-1]["searches"]), "documents": float(retrieved[-1]["source_count"])}
         return ResearchResult(
@@ -343,6 +368,7 @@ class DeepResearch:
             problems=tuple(dict.fromkeys([*problems, *([found.reason] if found.reason and not problems else [])])),
             engine=found.engine,
             answers=tuple(synthesised.get("executive_summary", ())),
+            model_notes=tuple(notes_on(calls)),
             unanswered=unanswered,
         )
 

@@ -13,6 +13,10 @@ from smart_model_router_research.deep.questions import read_question
 from smart_model_router_research.deep.records import decode, encode
 from smart_model_router_research.deep.report import in_order
 from smart_model_router_research.deep.topics import plan_questions
+from smart_model_router_research.model_forms.questions_asked import asked_with
+from smart_model_router_research.model_forms.replies import Aspect
+from smart_model_router_research.model_forms.scope import aspects_of
+from smart_model_router_research.model_forms.tree import searches_of
 from smart_model_router_research.pipeline.recorded_search import RetrievalRecord
 from smart_model_router_research.pipeline.run_inputs import run_of
 from smart_model_router_research.pipeline.tools import StepTools
@@ -33,13 +37,15 @@ class PlannedQuery:
 
 
 async def intake_scope(step: StepInput, tools: StepTools) -> Mapping[str, Any]:
-    """Return the questions of a topic, each checkable by itself, the first the most important."""
-    del tools
-    topic = run_of(step).topic
-    questions = plan_questions(topic)
+    """Return the questions of a topic, each checkable by itself, the first the most important, and their aspects."""
+    run = run_of(step)
+    questions = plan_questions(run.topic)
+    aspects = await aspects_of(tools.models, questions, run.goal) if tools.models else ()
     return {
         "sub_questions": encode(tuple(questions)),
-        "out_of_scope": left_out(topic, questions),
+        "out_of_scope": left_out(run.topic, questions),
+        "aspects": encode(aspects),
+        "calls": calls_of(tools),
     }
 
 
@@ -59,10 +65,30 @@ async def plan_searches(step: StepInput, tools: StepTools) -> Mapping[str, Any]:
     graph = await graph_of(tools, step.inputs["graph"])
     open_questions = in_order(open_among(questions, graph))
     queries = [query for question in open_questions for query in queries_of(question, int(step.inputs["round"]))]
+    queries = queries[:MAX_QUERIES]
+    further: list[PlannedQuery] = []
+    if tools.models:
+        asked = asked_with(open_questions, aspects_in(step.inputs["aspects"]))
+        known = [claim.text for claim in graph.claims if claim.status is ClaimStatus.SUPPORTED]
+        found = await searches_of(tools.models, asked, [query.text for query in queries], known)
+        further = [PlannedQuery(question_id=each.question, text=each.text, purpose=each.purpose) for each in found]
     return {
-        "search_plan": encode(tuple(queries[:MAX_QUERIES])),
+        "search_plan": encode(tuple(queries)),
+        "further_plan": encode(tuple(further)),
         "open_questions": [question.id for question in open_questions],
+        "calls": calls_of(tools),
     }
+
+
+def calls_of(tools: StepTools) -> dict[str, Any] | None:
+    """Return the model calls of a step, as its output; None where it may ask no model."""
+    found: dict[str, Any] | None = encode(tools.models.told) if tools.models else None
+    return found
+
+
+def aspects_in(rows: Sequence[Any] | None) -> tuple[Aspect, ...]:
+    """Return the parts of questions that a step has put out."""
+    return tuple(decode(Aspect, row, f"aspects[{at}]") for at, row in enumerate(rows or ()))
 
 
 def questions_of(rows: Sequence[Any]) -> tuple[SubQuestion, ...]:

@@ -21,8 +21,10 @@ from smart_model_router_research.deep.report import ReportPart, ResearchReport, 
 from smart_model_router_research.deep.research_run import ResearchFacts, ResearchRound, ResearchRun
 from smart_model_router_research.deep.sources import StoredDocument
 from smart_model_router_research.engine import RunInterrupted
-from smart_model_router_research.pipeline.audit_steps import rounds_of
-from smart_model_router_research.pipeline.planning_steps import open_among, questions_of
+from smart_model_router_research.model_forms.model_calls import notes_on, prompt_hash
+from smart_model_router_research.model_forms.writer import summarised
+from smart_model_router_research.pipeline.audit_steps import calls_in, rounds_of
+from smart_model_router_research.pipeline.planning_steps import calls_of, open_among, questions_of
 from smart_model_router_research.pipeline.run_inputs import run_of
 from smart_model_router_research.pipeline.tools import StepTools
 from smart_model_router_research.workflow import StepInput
@@ -32,6 +34,8 @@ async def synthesise(step: StepInput, tools: StepTools) -> Mapping[str, Any]:
     """Return the report: the claims of the best round, word by word, and the questions that it does not answer."""
     graph = await tools.values.get(ClaimGraph, step.inputs["graph"])
     report = mended(report_of(graph), graph)
+    if tools.models:
+        report = await summarised(tools.models, report, graph, str(step.inputs["certainty"]))
     lookups = furthest(each.lookups for each in rounds_of(step.inputs["history"]))
     missing = [
         open_question(each, graph, lookups) for each in open_among(questions_of(step.inputs["questions"]), graph)
@@ -45,6 +49,7 @@ async def synthesise(step: StepInput, tools: StepTools) -> Mapping[str, Any]:
         "unanswered": encode(tuple(missing)),
         "limitations": [each.sentence for each in missing],
         "next_search_actions": [each.next_action for each in missing],
+        "calls": calls_of(tools),
     }
 
 
@@ -54,6 +59,7 @@ async def package(step: StepInput, tools: StepTools) -> Mapping[str, Any]:
     rounds = rounds_of(given["history"])
     graphs = [await tools.values.get(ClaimGraph, each.graph) for each in rounds]
     report = await tools.values.get(ResearchReport, given["report"]) if given["report"] else ResearchReport()
+    calls = (*calls_in(given["calls"]), *(call for each in rounds for call in each.calls))
     delivered = graphs[given["best_round"] - 1].documents
     documents: dict[str, StoredDocument] = {}
     for each in rounds:
@@ -69,7 +75,14 @@ async def package(step: StepInput, tools: StepTools) -> Mapping[str, Any]:
         workflow_hash=tools.facts["workflow_hash"],
         engine=tools.facts["engine"],
         config_hash=hashlib.sha256(canonical(run.as_inputs())).hexdigest(),
-        usage={"searches": float(given["searches"] or 0), "documents": float(given["documents"] or 0)},
+        prompts={name: prompt_hash(name) for each in calls for name in each.prompts},
+        models=tuple(dict.fromkeys(target for each in calls for target in each.targets)),
+        model_notes=tuple(notes_on(calls)),
+        usage={
+            "searches": float(given["searches"] or 0),
+            "documents": float(given["documents"] or 0),
+            **({"model_calls": float(made)} if (made := sum(each.calls for each in calls)) else {}),
+        },
         stop_reason=given["stop_reason"],
         accepted_by="the setting `deliver: always`" if run.deliver == "always" else "",
     )

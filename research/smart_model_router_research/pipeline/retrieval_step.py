@@ -8,13 +8,23 @@ from dataclasses import dataclass
 from typing import Any
 
 from smart_model_router_research.deep.claims import ClaimGraph, ClaimStatus, SourceTier, SubQuestion
+from smart_model_router_research.deep.corpus_search import HITS
 from smart_model_router_research.deep.found_answers import ReadDocument
 from smart_model_router_research.deep.lookups import QuestionLookup
 from smart_model_router_research.deep.metrics import is_recent_source
 from smart_model_router_research.deep.offline import OfflineSession
 from smart_model_router_research.deep.records import decode, encode
 from smart_model_router_research.deep.tiers import SourcePolicy
-from smart_model_router_research.pipeline.planning_steps import extra_of, graph_of, questions_of
+from smart_model_router_research.model_forms.questions_asked import asked_with, is_broad
+from smart_model_router_research.model_forms.reader import look_further
+from smart_model_router_research.pipeline.planning_steps import (
+    PlannedQuery,
+    aspects_in,
+    calls_of,
+    extra_of,
+    graph_of,
+    questions_of,
+)
 from smart_model_router_research.pipeline.recorded_search import (
     Admits,
     RecordingSearch,
@@ -52,10 +62,13 @@ async def retrieve(step: StepInput, tools: StepTools) -> Mapping[str, Any]:
     searches = _recording(tools, ledger)
     session = OfflineSession(searches, extra=extra_of(given["search_plan"]))
     lookups: list[QuestionLookup] = []
+    unanswered: list[SubQuestion] = []
     for question in plan.open_questions:
         ledger.begin()
-        await session.ask(question)
+        answered = await session.ask(question)
         lookups.append(ledger.lookup(question.id))
+        unanswered += [question] * (not answered or is_broad(question))
+    notes = await _further(step, tools, ledger, searches, unanswered)
     topics = [await search.topics() for search in searches]
     for document in ledger.documents.values():
         tools.values.know(document)
@@ -76,7 +89,39 @@ async def retrieve(step: StepInput, tools: StepTools) -> Mapping[str, Any]:
         "gaps": _gaps(ledger, run.budget),
         "refused": ledger.blocked,
         "halt": ledger.halt,
+        "notes": notes,
+        "calls": calls_of(tools),
     }
+
+
+async def _further(
+    step: StepInput,
+    tools: StepTools,
+    ledger: SearchLedger,
+    searches: Sequence[RecordingSearch],
+    unanswered: Sequence[SubQuestion],
+) -> list[str]:
+    """Let a model search for what the searches without it do not answer, within half of what is left of the limits."""
+    if tools.models is None or not unanswered:
+        return []
+    most_searches = len(ledger.searches) + (ledger.most_searches - len(ledger.searches)) // 2
+    most_documents = len(ledger.documents) + (ledger.most_documents - len(ledger.documents)) // 2
+
+    async def search(text: str) -> list[ReadDocument] | None:
+        room = most_documents - len(ledger.documents)
+        if len(ledger.searches) + len(searches) > most_searches or room <= 0 or ledger.time.is_over:
+            return None
+        each = max(1, min(HITS, room) // len(searches))
+        return [document for source in searches for document in await source.search(text, each)]
+
+    asked = asked_with(unanswered, aspects_in(step.inputs["aspects"]))
+    ids = {each.question.id for each in asked}
+    for at, row in enumerate(step.inputs["further_plan"] or ()):
+        query = decode(PlannedQuery, row, f"further_plan[{at}]")
+        if query.question_id in ids and await search(query.text) is None:
+            break
+    note = await look_further(tools.models, asked, list(ledger.documents.values()), search)
+    return [note] if note else []
 
 
 def _recording(tools: StepTools, ledger: SearchLedger, only: str = "", admits: Admits = _any) -> list[RecordingSearch]:

@@ -24,6 +24,8 @@ MAX_TOPIC = 20_000
 DELIVER = ("auto", "always")
 ON_CONTRADICTION = ("continue", "halt")
 BACKENDS = ("corpus",)
+TIER_WISHES = ("frontier", "standard", "economy")
+CRITICALITIES = ("critical_plus", "critical", "sheddable_plus", "sheddable")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +74,8 @@ class RunInputs:
 
     `topic` is a question or several; `goal` says what it is for. `as_of` is the day that ages are counted to, ISO 8601.
     `corpora` are folders, or files of an index. The others are those of `RoundsConfig`, `AuditConfig`, `MetricsConfig`,
-    `SourcePolicy` and `ResearchBudget`, under the founding names.
+    `SourcePolicy` and `ResearchBudget`, under the founding names. `model` is the public name of the model to ask, ""
+    for none; `model_tiers` are tiers of its ladder by the wish of a step: frontier, standard, economy.
     """
 
     topic: str
@@ -100,6 +103,9 @@ class RunInputs:
     block: tuple[str, ...] = ()
     tiers: Mapping[str, SourceTier] = field(default_factory=dict)
     budget: ResearchBudget = field(default_factory=ResearchBudget)
+    model: str = ""
+    model_tiers: Mapping[str, str] = field(default_factory=dict)
+    criticality: str = "critical"
 
     def __post_init__(self) -> None:
         for name in ("topic", "goal"):
@@ -108,6 +114,10 @@ class RunInputs:
             raise ConfigError("topic", self.topic, "a question or a subject, with a letter or a digit,")
         _check_text("domain", self.domain, 100)
         check_choice("deliver", self.deliver, DELIVER)
+        _check_text("model", self.model, 300)
+        check_choice("criticality", self.criticality, CRITICALITIES)
+        for wish in self.model_tiers:
+            check_choice("model_tiers", wish, TIER_WISHES)
         for backend in self.backends:
             check_choice("backends", backend, BACKENDS)
         if self.on_contradiction is not None:

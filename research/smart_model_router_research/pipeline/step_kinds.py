@@ -17,15 +17,15 @@ from smart_model_router_research.workflow.step import Run
 
 Work = Callable[[StepInput, StepTools], Awaitable[Mapping[str, Any]]]
 ALLOWED: Mapping[str, frozenset[str]] = {
-    "intake_scope": frozenset(),
+    "intake_scope": frozenset({"model"}),
     "source_policy": frozenset(),
-    "hypothesis_tree_tot": frozenset(),
-    "retrieval_react": frozenset({"search"}),
-    "analyst": frozenset(),
-    "cove_verify": frozenset({"search"}),
+    "hypothesis_tree_tot": frozenset({"model"}),
+    "retrieval_react": frozenset({"search", "model"}),
+    "analyst": frozenset({"model"}),
+    "cove_verify": frozenset({"search", "model"}),
     "coverage_confidence_audit": frozenset(),
     "supervisor_decide": frozenset(),
-    "final_synthesis": frozenset(),
+    "final_synthesis": frozenset({"model"}),
     "rag_package": frozenset({"write"}),
 }
 """The tools that each kind may use beside the values of its run: what is not listed is refused."""

@@ -6,15 +6,30 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
 
-from smart_model_router.domain.errors import ConfigurationError
+from smart_model_router.domain.errors import ConfigurationError, RouterUnavailable
 from smart_model_router.domain.ports import Clock
 from smart_model_router_research.deep.session import DocumentSearch
+from smart_model_router_research.model_forms.model_calls import (
+    ChatRouter,
+    ModelAccount,
+    ModelCaller,
+    ModelSettings,
+    StepCalls,
+)
 from smart_model_router_research.pipeline.stored_values import StoredValues
 from smart_model_router_research.workflow import StepInput
 
+if TYPE_CHECKING:
+    from smart_model_router import RequestOptions, RouterReply
+
 SERVICE = "research"
 """The name of the tools among the services of a run."""
+MOST_SECONDS = 120.0
+"""Seconds that one model call takes at most."""
+TIME_SHARE = 8.0
+"""The part of the time that is left which one model call takes at most: one that hangs leaves the rest to others."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +37,7 @@ class ResearchTools:
     """Everything that steps use: stored values, and what the kinds of step are allowed by `StepTools`.
 
     `folder` is where the artefacts of the run are written. `wall` gives the seconds since 1970. `facts` are those of
-    the run that its artefacts name: `workflow`, `workflow_hash`, `engine`.
+    the run that its artefacts name: `workflow`, `workflow_hash`, `engine`. Model calls keep `reserve_seconds` back.
     """
 
     values: StoredValues
@@ -31,6 +46,20 @@ class ResearchTools:
     searches: Sequence[DocumentSearch] = ()
     folder: Path | None = None
     facts: Mapping[str, str] = field(default_factory=dict)
+    models: RunModels | None = None
+    reserve_seconds: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunModels:
+    """The models of a run: what sends its calls, their settings, and what is left of the budget for them.
+
+    Without a `router` each model form stands back, visibly.
+    """
+
+    settings: ModelSettings
+    account: ModelAccount
+    router: ChatRouter | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +73,8 @@ class StepTools:
     facts: Mapping[str, str]
     _searches: Sequence[DocumentSearch] | None = None
     _folder: Path | None = None
+    models: ModelCaller | None = None
+    """The caller of models; None for a run without any, and for a kind of step that asks none."""
 
     def moment(self) -> str:
         """Return the present moment, ISO 8601 in UTC, in whole seconds."""
@@ -71,6 +102,36 @@ class ToolRefused(ConfigurationError):
         super().__init__(step, tool, "a tool of its own kind of step is needed")
 
 
+class NoRouter:
+    """The router of a run that goes on without the one that it began with."""
+
+    async def chat(self, body: Mapping[str, Any], **options: Unpack[RequestOptions]) -> RouterReply:
+        """Raise RouterUnavailable."""
+        del body, options
+        raise RouterUnavailable("this process has no router: give one to DeepResearch")
+
+
+def _caller(step: StepInput, given: ResearchTools, reserve: float) -> ModelCaller | None:
+    """Return the caller of models of a step. A call takes a part of the time that is left; the last one half of it."""
+    if given.models is None:
+        return None
+
+    def seconds_left(*, is_last: bool) -> float:
+        left = step.deadline - given.clock.now()
+        part = left / 2.0 if is_last else (left - reserve) / TIME_SHARE
+        return max(0.0, min(MOST_SECONDS, part))
+
+    return ModelCaller(
+        router=given.models.router or NoRouter(),
+        settings=given.models.settings,
+        account=given.models.account,
+        charge=step.charge,
+        seconds_left=seconds_left,
+        session=step.run_id,
+        told=StepCalls(step=step.step),
+    )
+
+
 def tools_of(step: StepInput, allowed: frozenset[str]) -> StepTools:
     """Return the tools that a step may use. Raises ConfigurationError without those of the run."""
     given = step.services.get(SERVICE)
@@ -84,4 +145,5 @@ def tools_of(step: StepInput, allowed: frozenset[str]) -> StepTools:
         facts=given.facts,
         _searches=given.searches if "search" in allowed else None,
         _folder=given.folder if "write" in allowed else None,
+        models=_caller(step, given, given.reserve_seconds) if "model" in allowed else None,
     )

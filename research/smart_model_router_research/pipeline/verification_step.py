@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
+from smart_model_router_research.deep.analysts import ClaimDrafter
 from smart_model_router_research.deep.checking import SupportStatus
 from smart_model_router_research.deep.claims import (
     ClaimKind,
@@ -14,12 +15,19 @@ from smart_model_router_research.deep.claims import (
     ResearchClaim,
 )
 from smart_model_router_research.deep.comparing import matter_of, value_of
+from smart_model_router_research.deep.contradictions import find_contradictions
 from smart_model_router_research.deep.examining import ClaimExaminer, examine_claims
 from smart_model_router_research.deep.folding import fold
 from smart_model_router_research.deep.found_answers import ReadDocument
 from smart_model_router_research.deep.origins import with_origins
+from smart_model_router_research.deep.records import decode
+from smart_model_router_research.deep.session import SearchSession
+from smart_model_router_research.model_forms.model_calls import StepCalls
+from smart_model_router_research.model_forms.proposals import ProposedClaims
+from smart_model_router_research.model_forms.questions_asked import is_broad
+from smart_model_router_research.model_forms.verifier import CODE, by_choice, confirmed
 from smart_model_router_research.pipeline.analyst_step import DraftClaims
-from smart_model_router_research.pipeline.planning_steps import graph_of, questions_of, record_of
+from smart_model_router_research.pipeline.planning_steps import calls_of, graph_of, questions_of, record_of
 from smart_model_router_research.pipeline.retrieval_step import wanted_documents
 from smart_model_router_research.pipeline.run_inputs import run_of
 from smart_model_router_research.pipeline.tools import StepTools
@@ -40,7 +48,9 @@ async def verify_claims(step: StepInput, tools: StepTools) -> Mapping[str, Any]:
     record = await record_of(tools, given["record"])
     documents = await tools.values.get_documents(record.documents)
     drafts = [await tools.values.get(DraftClaims, name) for name in given["drafts"] if name is not None]
-    claims = _together(before.claims, [claim for each in drafts for claim in each.claims], int(given["round"]))
+    drafted = [claim for each in drafts for claim in each.claims]
+    drafted += await _chosen(step, tools, documents, [*before.claims, *drafted])
+    claims = _together(before.claims, drafted, int(given["round"]))
     examiner = ClaimExaminer(each.stored for each in documents.values())
     claims = _merged(claims, examiner)
     if not drafts:  # no analyst reads what this round has found
@@ -64,7 +74,59 @@ async def verify_claims(step: StepInput, tools: StepTools) -> Mapping[str, Any]:
         "documents": await tools.values.put_documents(sources),
         "changed": changed,
         "changed_claims": len(changed),
+        "calls": calls_of(tools),
     }
+
+
+async def _chosen(
+    step: StepInput, tools: StepTools, documents: Mapping[str, ReadDocument], others: Sequence[ResearchClaim]
+) -> list[ResearchClaim]:
+    """Return the claims that models chose and that were confirmed, with those that say something else by code.
+
+    A question that has a claim already gets none, unless several sentences together may answer it. One about which
+    claims contradict each other gets none at all: a choice between them would hide that.
+    """
+    names = [name for name in step.inputs["proposals"] or () if name is not None]
+    proposals = [each for name in names for each in (await tools.values.get(ProposedClaims, name)).claims]
+    questions = {each.id: each for each in questions_of(step.inputs["questions"])}
+    disputed = {each for pair in find_contradictions(others) for each in (pair.one, pair.other)}
+    taken = {claim.question_id for claim in others}
+    closed = {claim.question_id for claim in others if claim.id in disputed}
+    closed |= {key for key, question in questions.items() if key in taken and not is_broad(question)}
+    said = {(claim.question_id, evidence.quote) for claim in others for evidence in claim.evidence}
+    proposals = [
+        each
+        for each in proposals
+        if each.claim.question_id not in closed and (each.claim.question_id, each.claim.evidence[0].quote) not in said
+    ]
+    if not proposals:
+        return []
+    made_by = _targets_of(step)
+    if tools.models is None:
+        held = [by_choice(each, made_by, CODE) for each in proposals if each.is_said]
+    else:
+        held = await confirmed(tools.models, proposals, documents, made_by)
+    session = SearchSession((), ClaimDrafter(f"r{step.inputs['round']}.cove.m"))
+    chosen: list[ResearchClaim] = []
+    for question in questions.values():
+        mine = [claim for claim in held if claim.question_id == question.id]
+        chosen += mine if is_broad(question) else _compared(session.disputed(question, mine, documents))
+    return chosen
+
+
+def _compared(claims: Sequence[ResearchClaim]) -> list[ResearchClaim]:
+    """Return claims that answer one question; where their values differ and cannot be compared, none of them counts."""
+    values = {fold(claim.value).casefold() for claim in claims}
+    matters = {matter_of(claim) for claim in claims}
+    if len(values) < 2 or (len(matters) == 1 and None not in matters):
+        return list(claims)
+    return [replace(claim, agreed_by="", chosen_by=claim.chosen_by or CODE) for claim in claims]
+
+
+def _targets_of(step: StepInput) -> tuple[str, ...]:
+    """Return the targets that served the analysts."""
+    calls = [decode(StepCalls, row, "made_by") for row in step.inputs["made_by"] or () if row is not None]
+    return tuple(dict.fromkeys(target for each in calls for target in each.targets))
 
 
 def _together(before: Iterable[ResearchClaim], drafts: Iterable[ResearchClaim], number: int) -> list[ResearchClaim]:

@@ -48,9 +48,12 @@ def _with_analysts(analysts: Sequence[AnalystRole]) -> dict[str, Any]:
     steps[at : at + 2] = made
     for reader, given, output in (
         ("cove_verify", "drafts", "claims"),
+        ("cove_verify", "proposals", "proposals"),
+        ("cove_verify", "made_by", "calls"),
         ("coverage_confidence_audit", "looked_for", "looked_for"),
+        ("coverage_confidence_audit", "analyst_calls", "calls"),
     ):
         step = next(step for step in steps if step["name"] == reader)
-        step["needs"] = [need for need in step["needs"] if need not in (_FIRST, _SECOND)] + names
+        step["needs"] = [need for need in step["needs"] if need not in (_FIRST, _SECOND, *names)] + names
         step["inputs"][given] = [f"${{steps.{name}.outputs.{output}}}" for name in names]
     return data

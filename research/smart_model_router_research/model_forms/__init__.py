@@ -1,0 +1,1 @@
+"""The model forms of research: prompts, replies against a schema, and the checks by code of everything in them."""

@@ -1,0 +1,119 @@
+"""The claims that models propose: each is one statement of a source, found again by code and checked as every claim.
+
+A model chooses the statement and may say it in its words; value, entity, tier and date are read by code. It answers a
+question only where it says the names and numbers of the question, and has a value of the kind that is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from smart_model_router_research.deep.analysts import ClaimDrafter, answers_of
+from smart_model_router_research.deep.claims import ResearchClaim, SourceTier
+from smart_model_router_research.deep.fitting import is_said
+from smart_model_router_research.deep.folding import fold
+from smart_model_router_research.deep.found_answers import FoundAnswer, ReadDocument, exactly_named, is_longer
+from smart_model_router_research.deep.naming import is_named_in
+from smart_model_router_research.deep.nearest_answers import chosen_answer
+from smart_model_router_research.deep.questions import QuestionPattern, read_question
+from smart_model_router_research.deep.statements import Statement, StatementKind
+from smart_model_router_research.deep.vouching import split_entity
+from smart_model_router_research.model_forms.passages import Passage
+from smart_model_router_research.model_forms.questions_asked import AskedQuestion
+from smart_model_router_research.model_forms.replies import DraftedClaim
+
+_LABELLED = (StatementKind.LABELLED, StatementKind.ROW)
+"""Statements that name what they say: one that code does not read as an answer is none."""
+MOST_QUOTE = 600
+"""Characters of a quote that are looked for: a model may copy more than it was asked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProposedClaim:
+    """A claim that a model proposes for a question, whose id it has; `asked` is that question, or a part of it.
+
+    `headings` stand above the statement. `is_said` says that code finds all that is asked in it, too.
+    """
+
+    claim: ResearchClaim
+    asked: str
+    headings: str
+    is_said: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProposedClaims:
+    """The claims that a model proposes in one step."""
+
+    claims: tuple[ProposedClaim, ...] = ()
+
+
+def proposed(
+    drafted: DraftedClaim,
+    passage: Passage | None,
+    asked: AskedQuestion,
+    drafter: ClaimDrafter,
+    documents: Sequence[ReadDocument],
+) -> ProposedClaim | None:
+    """Return the claim of a reply; None where code refuses it.
+
+    `passage` is the one that it names, None where that was not shown. `documents` are all that were read.
+    """
+    if passage is None or passage.document.stored.tier is SourceTier.C:
+        return None
+    for text in asked.texts:
+        pattern = read_question(text)
+        names = [name for name in pattern.entities if not is_longer(name, text)]
+        [document] = exactly_named(names, [passage.document], documents)
+        for statement in statements_with(drafted.quote, document):
+            found = chosen_answer(text, document, document.place_of(statement), documents, drafted.text)
+            if found is None or not _names_all(pattern, found):
+                continue
+            is_label = statement.kind in _LABELLED
+            by_code = any(one.statement is statement for one in answers_of(document, pattern)) if is_label else None
+            if by_code is False:
+                continue
+            claim = drafter.draft(found, asked.question, pattern.wanted, drafted.text)
+            if claim is not None:
+                above = " > ".join(dict.fromkeys((document.stored.title, *statement.scope)))
+                return ProposedClaim(claim=claim, asked=text, headings=above, is_said=by_code or is_said(text, found))
+    return None
+
+
+def statements_with(quote: str, document: ReadDocument) -> Iterable[Statement]:
+    """Yield the statements of a document that a quote is a part of, or that are a part of it, the longest first."""
+    wanted = _letters(quote[:MOST_QUOTE])
+    if not wanted:
+        return []
+    found = [(each, _letters(each.text)) for each in document.statements]
+    fitting = [(each, said) for each, said in found if said and (wanted in said or said in wanted)]
+    fitting.sort(key=lambda pair: -min(len(pair[1]), len(wanted)))
+    return [each for each, _ in fitting]
+
+
+def _letters(text: str) -> str:
+    return "".join(character for character in fold(text).casefold() if character.isalnum())
+
+
+def _names_all(pattern: QuestionPattern, found: FoundAnswer) -> bool:
+    """Return whether a statement, or what it stands under, has the names and numbers of a question.
+
+    The value of a label names what it is about only by chance: its neighbours, say.
+    """
+    statement, document = found.statement, found.document
+    said = " ; ".join(
+        (
+            "" if statement.kind is StatementKind.LABELLED else statement.text,
+            statement.label,
+            statement.term,
+            statement.lead_in,
+            statement.before,
+            *statement.scope,
+            *document.names,
+        )
+    )
+    if any(name not in statement.text or is_longer(name, statement.text) for name in document.longer_than):
+        return False
+    names = [part for entity in pattern.entities for part in split_entity(entity)]
+    return all(is_named_in(name, said) for name in names) and all(number in said for number in pattern.numbers)
