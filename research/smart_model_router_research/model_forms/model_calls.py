@@ -35,7 +35,7 @@ _PER_TOKEN = 4
 
 
 class ChatRouter(Protocol):
-    """A router as its users have it, or what charges somebody else for its calls."""
+    """A router as its users have it, or one that charges an account of its own."""
 
     async def chat(self, body: Mapping[str, Any], **options: Unpack[RequestOptions]) -> RouterReply:
         """Send a Chat Completions request and return the whole answer. Raises SmartRouterError."""
@@ -51,7 +51,7 @@ class SecondsLeft(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ModelSettings:
+class AskedModel:
     """The model of a run: its public name, the tiers of its ladder by the wish for one, and the rank of its calls."""
 
     model: str
@@ -157,7 +157,7 @@ class ModelCaller:
     """The model calls of one step. `seconds_left` are those that a call may take; `charge` is the step's own."""
 
     router: ChatRouter
-    settings: ModelSettings
+    settings: AskedModel
     account: ModelAccount
     charge: Callable[[Costs], None]
     seconds_left: SecondsLeft

@@ -22,7 +22,7 @@ MOST_RANKED = 4_000
 
 
 @dataclass(frozen=True)
-class Passage:
+class SourcePassage:
     """A piece of a document, at most about 1,600 characters, with the headings above it."""
 
     document: ReadDocument = field(repr=False)
@@ -34,15 +34,17 @@ class Passage:
         return {"id": key, "title": self.document.stored.title, "headings": self.heading, "text": self.text}
 
 
-def passages_of(document: ReadDocument) -> list[Passage]:
+def passages_of(document: ReadDocument) -> list[SourcePassage]:
     """Return the passages of a document, in its order."""
     suffix = PurePosixPath(document.path).suffix.lower()
     read = READERS.get(suffix, READERS[".md"])
     found = chunks_of(read(document.stored.text, ignored))
-    return [Passage(document, chunk.heading, chunk.text) for chunk in found if chunk.text.strip()]
+    return [SourcePassage(document, chunk.heading, chunk.text) for chunk in found if chunk.text.strip()]
 
 
-def passages_for(texts: Sequence[str], documents: Iterable[ReadDocument], most: int = MOST_SHOWN) -> list[Passage]:
+def passages_for(
+    texts: Sequence[str], documents: Iterable[ReadDocument], most: int = MOST_SHOWN
+) -> list[SourcePassage]:
     """Return the passages that say most of what these texts ask, then others in their order, up to a length.
 
     What fits is shown whole, also where no word of a question stands in it: a source may say it in other words.
@@ -53,7 +55,7 @@ def passages_for(texts: Sequence[str], documents: Iterable[ReadDocument], most: 
     asked = dict.fromkeys(word for text in texts for word in telling_words(text))
     weights = {word: _weight(senses_of(word), counts, len(passages)) for word in asked}
     scores = [sum(weight for word, weight in weights.items() if senses_of(word) & each) for each in stems]
-    kept: list[Passage] = []
+    kept: list[SourcePassage] = []
     length = 0
     for at in sorted(range(len(passages)), key=lambda at: (-scores[at], at)):
         length += len(passages[at].text)
@@ -67,11 +69,11 @@ def _weight(senses: Iterable[str], counts: Mapping[str, int], total: int) -> flo
     return math.log(1 + total / (1 + sum(counts.get(each, 0) for each in senses)))
 
 
-def by_key(passages: Sequence[Passage]) -> dict[str, Passage]:
+def by_key(passages: Sequence[SourcePassage]) -> dict[str, SourcePassage]:
     """Return passages by short ids: all that a model writes of them."""
     return {f"p{number}": each for number, each in enumerate(passages, 1)}
 
 
-def all_shown(passages: Mapping[str, Passage]) -> list[dict[str, Any]]:
+def all_shown(passages: Mapping[str, SourcePassage]) -> list[dict[str, Any]]:
     """Return passages as a model sees them."""
     return [each.shown(key) for key, each in passages.items()]

@@ -19,7 +19,7 @@ from smart_model_router_research.deep.nearest_answers import chosen_answer
 from smart_model_router_research.deep.questions import QuestionPattern, read_question
 from smart_model_router_research.deep.statements import Statement, StatementKind
 from smart_model_router_research.deep.vouching import split_entity
-from smart_model_router_research.model_forms.passages import Passage
+from smart_model_router_research.model_forms.passages import SourcePassage
 from smart_model_router_research.model_forms.questions_asked import AskedQuestion
 from smart_model_router_research.model_forms.replies import DraftedClaim
 
@@ -51,7 +51,7 @@ class ProposedClaims:
 
 def proposed(
     drafted: DraftedClaim,
-    passage: Passage | None,
+    passage: SourcePassage | None,
     asked: AskedQuestion,
     drafter: ClaimDrafter,
     documents: Sequence[ReadDocument],

@@ -21,7 +21,7 @@ MOST_ALIKE = 3
 MOST_THOUGHTS = 3
 """Thoughts without an action between them that end the search."""
 READ_CHARACTERS, HIT_CHARACTERS, RECALLED = 6_000, 400, 3
-"""What of a document is shown when it is read, and when it is found; the latest observations that are shown whole."""
+"""Characters of a document that is read, and of one that is found; the latest observations that are shown whole."""
 Search = Callable[[str], Awaitable[list[ReadDocument] | None]]
 
 

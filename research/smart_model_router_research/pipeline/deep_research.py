@@ -43,7 +43,7 @@ from smart_model_router_research.engine.states import OPEN
 from smart_model_router_research.model_forms.model_calls import (
     ChatRouter,
     ModelAccount,
-    ModelSettings,
+    AskedModel,
     StepCalls,
     notes_on,
 )
@@ -306,7 +306,7 @@ class DeepResearch:
     ) -> ExecutionContext:
         seconds, budget = inputs.budget.seconds, inputs.budget
         account = ModelAccount(budget.model_calls, budget.tokens, budget.usd, budget.reserve, spent)
-        settings = ModelSettings(model=inputs.model, tiers=inputs.model_tiers, criticality=inputs.criticality)
+        settings = AskedModel(model=inputs.model, tiers=inputs.model_tiers, criticality=inputs.criticality)
         tools = ResearchTools(
             values=self._values,
             clock=self._clock,

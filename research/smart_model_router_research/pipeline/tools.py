@@ -15,7 +15,7 @@ from smart_model_router_research.model_forms.model_calls import (
     ChatRouter,
     ModelAccount,
     ModelCaller,
-    ModelSettings,
+    AskedModel,
     StepCalls,
 )
 from smart_model_router_research.pipeline.stored_values import StoredValues
@@ -57,7 +57,7 @@ class RunModels:
     Without a `router` each model form stands back, visibly.
     """
 
-    settings: ModelSettings
+    settings: AskedModel
     account: ModelAccount
     router: ChatRouter | None = None
 
