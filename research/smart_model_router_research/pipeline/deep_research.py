@@ -41,9 +41,9 @@ from smart_model_router_research.engine import (
 from smart_model_router_research.engine.protocol import HEARTBEAT_SECONDS, LEASE_SECONDS, check_run_id
 from smart_model_router_research.engine.states import OPEN
 from smart_model_router_research.model_forms.model_calls import (
+    AskedModel,
     ChatRouter,
     ModelAccount,
-    AskedModel,
     StepCalls,
     notes_on,
 )

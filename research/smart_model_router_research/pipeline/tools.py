@@ -12,10 +12,10 @@ from smart_model_router.domain.errors import ConfigurationError, RouterUnavailab
 from smart_model_router.domain.ports import Clock
 from smart_model_router_research.deep.session import DocumentSearch
 from smart_model_router_research.model_forms.model_calls import (
+    AskedModel,
     ChatRouter,
     ModelAccount,
     ModelCaller,
-    AskedModel,
     StepCalls,
 )
 from smart_model_router_research.pipeline.stored_values import StoredValues
