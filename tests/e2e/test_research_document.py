@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import httpx2
 import pytest
 import yaml
 
-from tests.e2e.command import SECONDS, Smr
+from tests.e2e.command import SECONDS, Smr, program
 from tests.e2e.gateways import served
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "how-to" / "research.md").read_text("utf-8")
@@ -71,6 +72,24 @@ def test_the_program_answers(run: tuple[Smr, list[Done]]) -> None:
     assert done.returncode == 0, done.stderr
     assert "The gateway listens on port 8443." in done.stdout
     assert re.search("Tom Okafor.* supported", done.stdout)
+
+
+def test_the_client_of_mcp_answers(run: tuple[Smr, list[Done]]) -> None:
+    """The program starts the command, and prints what the tool gave."""
+    smr, _ = run
+    beside = f"{Path(program()).parent}{os.pathsep}{os.environ['PATH']}"
+    environ = {**os.environ, "PATH": beside, "SMART_ROUTER_DATA_DIR": str(smr.folder / "mcp")}
+    done = subprocess.run(
+        [sys.executable, "ask_mcp.py"],
+        cwd=smr.folder,
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Tom Okafor" in done.stdout
 
 
 def test_the_gateway_answers_the_request_of_the_document(run: tuple[Smr, list[Done]]) -> None:

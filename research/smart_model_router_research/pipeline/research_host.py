@@ -8,12 +8,15 @@ import shutil
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 
 from smart_model_router.domain.errors import SmartRouterError
 from smart_model_router.domain.ports import Clock
 from smart_model_router.flow.clock import SystemClock, WallClock
+from smart_model_router_research.deep.corpus_search import HITS, CorpusSearch
 from smart_model_router_research.deep.session import DocumentSearch
+from smart_model_router_research.deep.sources import StoredDocument
 from smart_model_router_research.engine import (
     RunBusy,
     RunEvent,
@@ -33,7 +36,7 @@ from smart_model_router_research.pipeline.deep_research import (
     origin_of,
     run_id_of,
 )
-from smart_model_router_research.pipeline.opened_corpora import open_corpora
+from smart_model_router_research.pipeline.opened_corpora import OpenedCorpora, open_corpora
 from smart_model_router_research.pipeline.research_events import ResearchEvent, events_of, first_to_read
 from smart_model_router_research.pipeline.run_inputs import RunInputs
 from smart_model_router_research.pipeline.stored_values import StoredValues
@@ -44,6 +47,8 @@ POLL_SECONDS = 0.5
 MOST_RESUMED = 5
 """A run that was gone on with so often, and settled no step, ends the processes that take it: it is left alone."""
 DAY = 86_400.0
+FRESH_SECONDS = 60.0
+"""A corpus that is searched is looked at for changes so long after the last time."""
 _MOST_OPEN = 1_000
 _BATCH = 200
 log = logging.getLogger("smart_model_router.research")
@@ -99,6 +104,7 @@ class ResearchHost:
         self._hosted: dict[str, _Hosted] = {}
         self._readers: dict[str, set[asyncio.Event]] = {}
         self._left_alone: set[str] = set()
+        self._read: tuple[object, float, list[CorpusSearch]] | None = None
         self._opening = asyncio.Lock()
 
     @property
@@ -239,6 +245,35 @@ class ResearchHost:
             is_over = (await self._store.load(run_id)).state not in OPEN
         return NextEvents(found, is_over)
 
+    # -------------------------------------------------------------------------------------------- to read
+
+    async def search(self, inputs: RunInputs, text: str) -> list[StoredDocument]:
+        """Return the documents for a text of the corpora that inputs name, the best of each in turn.
+
+        Raises CorpusError for a corpus that cannot be opened, SearchIncomplete for one that cannot be searched.
+        """
+        found = [await each.search(text) for each in await self._corpora(inputs)]
+        ranked = [document for row in zip_longest(*found) for document in row if document is not None]
+        return [each.stored for each in ranked[:HITS]]
+
+    async def document(self, inputs: RunInputs, name: str) -> StoredDocument | None:
+        """Return a document of the corpora that inputs name by its id, None where there is none. Raises CorpusError."""
+        for corpus in await self._corpora(inputs):
+            path = name.removeprefix(f"{corpus.corpus.name}/")
+            if path != name and (found := await corpus.read([path])):
+                return found[0].stored
+        return None
+
+    async def _corpora(self, inputs: RunInputs) -> list[CorpusSearch]:
+        """Return the corpora of inputs, opened a short while ago at most."""
+        key = (inputs.corpora, inputs.as_of, inputs.policy())
+        async with self._opening:
+            if self._read is None or self._read[0] != key or self._clock.now() >= self._read[1]:
+                opened = await self._open(inputs, lost_too=False)
+                corpora = [each for each in opened.searches if isinstance(each, CorpusSearch)]
+                self._read = (key, self._clock.now() + FRESH_SECONDS, corpora)
+            return self._read[2]
+
     # -------------------------------------------------------------------------------------------- insides
 
     def _take(
@@ -254,16 +289,19 @@ class ResearchHost:
         self, hosted: _Hosted, inputs: RunInputs, run_id: str, owner: str, most: int | None, *, is_known: bool
     ) -> None:
         async with self._opening:  # two at once would wait for each other's index in longer steps
-            opened = await open_corpora(
-                inputs.corpora,
-                as_of=inputs.moment(),
-                policy=inputs.policy(),
-                cache=self._cache,
-                wall=self._wall,
-                lost_too=is_known,
-            )
+            opened = await self._open(inputs, lost_too=is_known)
         hosted.research = self._research(owner, opened.searches, most=most, hosted=hosted)
         await hosted.research.run(inputs, run_id)
+
+    async def _open(self, inputs: RunInputs, *, lost_too: bool) -> OpenedCorpora:
+        return await open_corpora(
+            inputs.corpora,
+            as_of=inputs.moment(),
+            policy=inputs.policy(),
+            cache=self._cache,
+            wall=self._wall,
+            lost_too=lost_too,
+        )
 
     def _research(
         self,

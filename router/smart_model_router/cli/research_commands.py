@@ -142,6 +142,15 @@ class ExportResearch(Command):
     as_json: Json = False
 
 
+@command(research, "mcp", "research_mcp:run_mcp", interrupted="interrupted")
+class ServeResearch(Command):
+    """Serve research as tools of MCP over stdin and stdout: search, fetch, deep_research, and its runs."""
+
+    corpus: Corpora = None
+    config: Config = None
+    as_json: Annotated[bool, typer.Option("--json", help="Errors as one JSON object.")] = False
+
+
 @command(research, "corpus", "research_corpus:run_corpus")
 class WriteCorpus(Command):
     """Write a corpus to try things with, as Markdown: the World Factbook, its year 2015, or Python's help topics."""

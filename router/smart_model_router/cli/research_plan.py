@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from smart_model_router.cli.output import ExitCode, print_answer, print_json, print_line
 from smart_model_router.cli.research_setup import corpora_of, inputs_of, settings_of, told_skipped
-from smart_model_router.cli.research_text import question_line
 from smart_model_router_research.deep.records import encode
 from smart_model_router_research.pipeline.opened_corpora import OpenedCorpora, counted
+from smart_model_router_research.pipeline.progress_lines import question_line
 from smart_model_router_research.pipeline.run_inputs import RunInputs
 from smart_model_router_research.pipeline.run_plan import RunPlan, UnreachableGate, plan_of
 

@@ -31,7 +31,6 @@ from smart_model_router.cli.research_setup import (
     told_skipped,
 )
 from smart_model_router.cli.research_text import (
-    ProgressLines,
     end_of,
     exit_code_of,
     withheld_line,
@@ -41,6 +40,7 @@ from smart_model_router.flow.clock import WallClock
 from smart_model_router_research.engine import RunBusy, RunInterrupted, RunNotFound, RunState, SqliteRunStore
 from smart_model_router_research.pipeline.deep_research import DeepResearch, ResearchResult, run_id_of
 from smart_model_router_research.pipeline.opened_corpora import OpenedCorpora
+from smart_model_router_research.pipeline.progress_lines import ProgressLines
 from smart_model_router_research.pipeline.research_events import ResearchEvent, events_of
 from smart_model_router_research.pipeline.run_inputs import RunInputs
 from smart_model_router_research.pipeline.stored_values import StoredValues

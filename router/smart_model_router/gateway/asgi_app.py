@@ -140,6 +140,7 @@ class Gateway:
         """Read the configuration again; requests under way end in the old one. False, and a log line, for a bad one."""
         try:
             config = self._load()
+            await asyncio.to_thread(self._research.prepare, config)
             generation = self._made(config)
         except ConfigurationError as error:
             log.error("the new configuration is refused, the old one stays: %s", error.message)
@@ -195,6 +196,7 @@ class Gateway:
             route("/v1/models/{name:path}", models, "GET"),
             route("/query_documents", RetrievalRoutes(), "POST"),
             *(route(path, self._research.walk(chosen), method) for method, path, chosen in ROUTES),
+            Route("/mcp", self._research.mcp, methods=["POST"]),
             route("/health/liveness", liveness, "GET"),
             route("/health/readiness", self._health.readiness, "GET"),
             route("/health", self._health.health, "GET"),

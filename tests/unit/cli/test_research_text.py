@@ -9,13 +9,13 @@ import pytest
 
 from smart_model_router.cli.output import ExitCode, print_report
 from smart_model_router.cli.research_text import (
-    ProgressLines,
     end_of,
     exit_code_of,
     fault_of_input,
     withheld_line,
 )
 from smart_model_router_research.pipeline.deep_research import ResearchResult
+from smart_model_router_research.pipeline.progress_lines import ProgressLines
 from smart_model_router_research.pipeline.research_events import ResearchEvent, ResearchEventKind
 from smart_model_router_research.pipeline.run_inputs import ResearchBudget
 from smart_model_router_research.pipeline.told_runs import result_as_json

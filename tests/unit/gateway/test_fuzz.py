@@ -49,7 +49,7 @@ LOOKED_AT = (
     "/ /v1/responses/resp_1 /v1/models /v1/models/a/b /health /health/liveness /health/readiness /metrics /api/stats \
  /api/targets /dashboard /dashboard/dashboard.js /dashboard/stream /dashboard/requests/req-1 /research \
  /research/run-1 /research/run-1/events /research/run-1/report /research/run-1/cancel /research/run-1/accept \
- /nowhere".split()
+ /mcp /nowhere".split()
 )
 REPLIES = {
     "well": FakeReply(),

@@ -86,7 +86,7 @@ class ResearchRoutes:
         run = await told(hosted.call(hosted.host.load(run_id)))
         await incoming.reply(
             HttpReply(
-                202, {**JSON_TYPE, "location": f"/research/{run_id}"}, encoded(_standing(hosted, run, api_client))
+                202, {**JSON_TYPE, "location": f"/research/{run_id}"}, encoded(standing_of(hosted, run, api_client))
             )
         )
 
@@ -96,14 +96,14 @@ class ResearchRoutes:
         limit = _limit(_query(incoming).get("limit", str(_LISTED)))
         owner = None if api_client.admin else api_client.owner
         found = await told(hosted.call(hosted.host.runs(limit + 1, owner)))
-        rows = [_standing(hosted, run, api_client) for run in found[:limit]]
+        rows = [standing_of(hosted, run, api_client) for run in found[:limit]]
         await incoming.reply(json_reply({"runs": rows, "more": len(found) > limit}))
 
     async def run(self, incoming: GatewayRequest) -> None:
         """Tell how a run stands, and its result so far."""
         hosted, api_client, run = await self._run(incoming)
         result = await told(hosted.call(hosted.host.result(run.run_id)))
-        await incoming.reply(json_reply({**_result(result, without="report"), **_standing(hosted, run, api_client)}))
+        await incoming.reply(json_reply({**_result(result, without="report"), **standing_of(hosted, run, api_client)}))
 
     async def report(self, incoming: GatewayRequest) -> None:
         """Reply with the report as Markdown, HTML or JSON: `?format=`, else as `Accept` says."""
@@ -220,7 +220,8 @@ def _unknown(run_id: str) -> NoReturn:
     raise ProblemError(NOT_FOUND, f"run {run_id[:200]!r} is not known")
 
 
-def _standing(hosted: HostedResearch, run: StoredRun, api_client: ApiClient) -> dict[str, Any]:
+def standing_of(hosted: HostedResearch, run: StoredRun, api_client: ApiClient) -> dict[str, Any]:
+    """Return how a run stands, with the names of its corpora; an admin is told its key, too."""
     told_of = {**standing_of_run(run), "corpora": hosted.names_of(run.inputs.get("corpora", ()))}
     if api_client.admin:
         owner = run.origin.get(OWNER)
