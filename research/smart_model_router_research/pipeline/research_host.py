@@ -29,6 +29,7 @@ from smart_model_router_research.engine import (
 )
 from smart_model_router_research.engine.protocol import HEARTBEAT_SECONDS, LEASE_SECONDS
 from smart_model_router_research.engine.states import OPEN
+from smart_model_router_research.model_forms.model_calls import ChatRouter
 from smart_model_router_research.pipeline.deep_research import (
     OWNER,
     DeepResearch,
@@ -71,11 +72,17 @@ class NextEvents:
     is_over: bool
 
 
+def _no_router(owner: str) -> None:
+    """Return none: the runs ask no model."""
+    del owner
+
+
 class ResearchHost:
     """The runs of a server, on one event loop. Every run has an owner; corpora are those that its inputs name.
 
     `folder` has the artefacts of each run, `cache` the indexes of corpora; `lease` and `heartbeat` are seconds, as
-    those of DeepResearch. The store is closed with `aclose`, which
+    those of DeepResearch. `router_of` gives the router that answers for the models of the runs of an owner. The store
+    is closed with `aclose`, which
     leaves what goes on here to be gone on with by another process.
     """
 
@@ -88,6 +95,7 @@ class ResearchHost:
         engine: str = "auto",
         lease: float = LEASE_SECONDS,
         heartbeat: float = HEARTBEAT_SECONDS,
+        router_of: Callable[[str], ChatRouter | None] = _no_router,
         clock: Clock | None = None,
         wall: Callable[[], float] = WallClock.now,
     ) -> None:
@@ -97,10 +105,11 @@ class ResearchHost:
         self._engine = engine
         self._lease = lease
         self._heartbeat = heartbeat
+        self._router_of = router_of
         self._clock = clock or SystemClock()
         self._wall = wall
         self._values = StoredValues(store)  # type: ignore[arg-type]  # the first DeepResearch checks it
-        self._kept = self._research("", ())
+        self._kept = DeepResearch(corpora=(), store=store, folder=folder, engine=engine)
         self._hosted: dict[str, _Hosted] = {}
         self._readers: dict[str, set[asyncio.Event]] = {}
         self._left_alone: set[str] = set()
@@ -290,7 +299,7 @@ class ResearchHost:
     ) -> None:
         async with self._opening:  # two at once would wait for each other's index in longer steps
             opened = await self._open(inputs, lost_too=is_known)
-        hosted.research = self._research(owner, opened.searches, most=most, hosted=hosted)
+        hosted.research = self._research(owner, opened.searches, hosted, most)
         await hosted.research.run(inputs, run_id)
 
     async def _open(self, inputs: RunInputs, *, lost_too: bool) -> OpenedCorpora:
@@ -307,17 +316,16 @@ class ResearchHost:
         self,
         owner: str,
         searches: Sequence[DocumentSearch],
-        *,
-        most: int | None = None,
-        hosted: _Hosted | None = None,
+        hosted: _Hosted,
+        most: int | None,
     ) -> DeepResearch:
         def note(event: RunEvent) -> None:
-            if hosted is not None:
-                hosted.begun.set()
+            hosted.begun.set()
             for news in self._readers.get(event.run_id, ()):
                 news.set()
 
         return DeepResearch(
+            self._router_of(owner),
             corpora=searches,
             store=self._store,
             folder=self._folder,

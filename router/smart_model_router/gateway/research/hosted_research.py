@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from smart_model_router.domain.errors import SmartRouterError
 from smart_model_router.gateway.client_keys import ApiClient
 from smart_model_router.gateway.endpoint import RouterGenerations
+from smart_model_router.gateway.research.charged_router import ChargedRouter
 from smart_model_router.gateway.research.loop_thread import LoopThread
 from smart_model_router.gateway.router_generation import RouterGeneration
 from smart_model_router_providers.local.model_file import data_directory
@@ -43,7 +44,9 @@ class HostedResearch:
             engine=config.workflows.engine,
             lease=config.workflows.lease,
             heartbeat=config.workflows.heartbeat,
+            router_of=self._router_of,
         )
+        self._home = asyncio.get_running_loop()
         self._thread = LoopThread("smart-model-router research")
         self._holding: set[asyncio.Task[None]] = set()
 
@@ -89,6 +92,9 @@ class HostedResearch:
         run_id = await self.call(self.host.begin(inputs, api_client.owner, most=most))
         self._hold(run_id)
         return run_id
+
+    def _router_of(self, owner: str) -> ChargedRouter:
+        return ChargedRouter(self.generation, self.generation.ring.owners[owner], self._home)
 
     def _hold(self, run_id: str) -> None:
         self.generation.enter()
