@@ -10,9 +10,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar, Unpack
 
-from smart_model_router.domain.errors import RequestRejected, SmartRouterError
+from smart_model_router.domain.errors import InvalidRequest, RequestRejected, SmartRouterError, UnsupportedFeature
 from smart_model_router_research.deep.canonical_json import ArtefactError
 from smart_model_router_research.deep.records import decode, schema_of
 from smart_model_router_research.workflow import Costs
@@ -30,6 +30,9 @@ MOST_REPLY = 100_000
 """Characters of a reply that are read."""
 ANSWER_TOKENS = 2_000
 """Tokens that a reply may have."""
+UNPRICED, AVOIDED = "filtered:unpriced", "filtered:avoided"
+"""The reasons for which a router asks no target of unknown price, and none that the caller avoids."""
+Criticality = Literal["critical_plus", "critical", "sheddable_plus", "sheddable"]
 _PER_TOKEN = 4
 """Characters of a token, as estimates have it."""
 
@@ -56,7 +59,7 @@ class AskedModel:
 
     model: str
     tiers: Mapping[str, str] = field(default_factory=dict)
-    criticality: str = "critical"
+    criticality: Criticality = "critical"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +76,7 @@ class StepCalls:
     """The model calls of a step: `targets` that answered, `stood_in` a sentence for each that stood in for another.
 
     `degraded` says why the offline form stands alone, "" where the model form did its part. `refused` counts the parts
-    of replies that checks by code did not let pass.
+    of replies that checks by code did not let pass, `unpriced` are targets whose price is not known.
     """
 
     step: str = ""
@@ -85,6 +88,7 @@ class StepCalls:
     degraded: str = ""
     is_cut: bool = False
     refused: int = 0
+    unpriced: tuple[str, ...] = ()
 
 
 class FormFailed(Exception):
@@ -228,34 +232,24 @@ class ModelCaller:
     async def _sent(
         self, body: dict[str, Any], tier: str, seconds: float, usd: float, avoid: Sequence[str]
     ) -> RouterReply:
-        """Send a request with its wishes; each that the model has no way to meet is left out, one after the other."""
-        named = self.settings.tiers.get(tier)
-        options: dict[str, Any] = {
+        """Send a request with its wishes; one that cannot be met is left out, and the request sent once more."""
+        options: RequestOptions = {
             "session": self.session,
             "timeout": seconds,
             "max_cost": usd,
             "criticality": self.settings.criticality,
-            "priced": self.account.usd == 0,  # nothing may be spent: a target of unknown price would be a risk
         }
-        wishes: list[tuple[str, Any]] = [("tier", named)] if named else []
-        wishes += [("avoid", tuple(avoid))] if avoid else []
+        if tier in self.settings.tiers:
+            options["tier"] = self.settings.tiers[tier]
+        if avoid:
+            options["avoid"] = tuple(avoid)
         while True:
-            self.told = replace(self.told, calls=self.told.calls + 1)
             try:
-                reply = await self.router.chat(body, **{**options, **dict(wishes)})
-            except RequestRejected as error:
-                self._charged(error.report)
-                if "response_format" in body:
-                    del body["response_format"]
-                elif wishes:
-                    wishes.pop(0)
-                else:
-                    raise FormFailed(_reason(error)) from error
+                reply = await self.router.chat(body, **options)
             except SmartRouterError as error:
                 self._charged(error.report)
-                if not any(name == "avoid" for name, _ in wishes):
+                if not _leaves_out(error, body, options, has_usd=self.account.usd > 0):
                     raise FormFailed(_reason(error)) from error
-                wishes = [each for each in wishes if each[0] != "avoid"]
             else:
                 self._charged(reply.report)
                 return reply
@@ -269,7 +263,10 @@ class ModelCaller:
         self.told = replace(self.told, degraded=error.reason, is_cut=self.told.is_cut or error.is_cut)
 
     def _charged(self, report: RouteReport | None) -> None:
+        if report is None or not (report.attempts or report.target):
+            return  # nothing was asked
         costs = replace(costs_of(report), calls=1.0)
+        self.told = replace(self.told, calls=self.told.calls + 1)
         self.account.spent += costs
         self.charge(costs)
 
@@ -285,12 +282,16 @@ class ModelCaller:
             models=_with(told.models, model),
             targets=_with(told.targets, target),
             stood_in=tuple(dict.fromkeys(stood_in)),
+            unpriced=_with(told.unpriced, target if report.cost_usd is None else ""),
             prompts=_with(told.prompts, form.prompt),
         )
 
 
 def notes_on(calls: Iterable[StepCalls]) -> Iterator[str]:
     """Yield a sentence for each step that went without its model, and for each target that stood in for another."""
+    calls = tuple(calls)
+    if unpriced := dict.fromkeys(target for each in calls for target in each.unpriced):
+        yield f"The price of {', '.join(unpriced)} is not known: budget.usd does not hold for it."
     for each in calls:
         if each.degraded:
             yield f"{each.step} went on without its model: {each.degraded}."
@@ -312,6 +313,34 @@ def prompt_of(name: str) -> str:
 def prompt_hash(name: str) -> str:
     """Return the SHA-256 of a prompt."""
     return hashlib.sha256(prompt_of(name).encode()).hexdigest()
+
+
+def _leaves_out(error: SmartRouterError, body: dict[str, Any], options: RequestOptions, *, has_usd: bool) -> bool:
+    """Take out the wish by which a request failed; False where no wish is the reason.
+
+    A schema that no target knows, a tier that the model has not, a provider to avoid that is the only one left. What
+    has no known price cannot be held to a budget in US dollars, and is none where nothing may be spent.
+    """
+    reasons = _refused_for(error)
+    if has_usd and "max_cost" in options and UNPRICED in reasons:
+        del options["max_cost"]
+    elif "avoid" in options and AVOIDED in reasons:
+        del options["avoid"]
+    elif isinstance(error, UnsupportedFeature) and "response_format" in body:
+        del body["response_format"]
+    elif isinstance(error, InvalidRequest) and "tier" in options:
+        del options["tier"]
+    elif "avoid" in options and not isinstance(error, RequestRejected):
+        del options["avoid"]
+    else:
+        return False
+    return True
+
+
+def _refused_for(error: SmartRouterError) -> frozenset[str]:
+    """Return the reasons for which targets were not asked, where none was."""
+    report = error.report
+    return frozenset() if report is None or report.attempts else frozenset(each.reason for each in report.refusals)
 
 
 def _reason(error: SmartRouterError) -> str:

@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.domain.ports import Clock
@@ -43,6 +43,7 @@ from smart_model_router_research.engine.states import OPEN
 from smart_model_router_research.model_forms.model_calls import (
     AskedModel,
     ChatRouter,
+    Criticality,
     ModelAccount,
     StepCalls,
     notes_on,
@@ -306,7 +307,9 @@ class DeepResearch:
     ) -> ExecutionContext:
         seconds, budget = inputs.budget.seconds, inputs.budget
         account = ModelAccount(budget.model_calls, budget.tokens, budget.usd, budget.reserve, spent)
-        settings = AskedModel(model=inputs.model, tiers=inputs.model_tiers, criticality=inputs.criticality)
+        settings = AskedModel(
+            model=inputs.model, tiers=inputs.model_tiers, criticality=cast("Criticality", inputs.criticality)
+        )
         tools = ResearchTools(
             values=self._values,
             clock=self._clock,

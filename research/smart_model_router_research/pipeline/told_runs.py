@@ -28,6 +28,7 @@ def result_as_json(result: ResearchResult, skipped: tuple[str, ...] = ()) -> dic
         "usage": dict(result.usage),
         "stop_reason": result.stop_reason,
         "problems": list(result.problems),
+        "model_notes": list(result.model_notes),
         "engine": result.engine,
         "skipped": list(skipped),
     }

@@ -38,6 +38,12 @@ def _research() -> None:
     """Answers whose every statement code can check against its source."""
 
 
+Model = Annotated[
+    str | None, typer.Option(metavar="NAME", help="The model that is asked, of the configuration; else research.model.")
+]
+Offline = Annotated[bool, typer.Option("--offline", help="Ask no model, whatever research.model says.")]
+
+
 class ResearchQuestion(Command):
     """The options that decide what a run finds."""
 
@@ -52,6 +58,8 @@ class ResearchQuestion(Command):
     budget_usd: BudgetUsd = None
     timeout: Seconds = None
     evaluation: Evaluation = None
+    model: Model = None
+    offline: Offline = False
 
 
 @command(research, "run", "research_runs:run_run", interrupted="interrupted before it began")
@@ -213,4 +221,8 @@ class ResearchEval(Command):
         typer.Option("--corpus", metavar="PATH", help="Their sources, may be repeated; factbook has its own."),
     ] = None
     as_of: Annotated[str | None, typer.Option("--as-of", metavar="DAY", help="The day that ages count to.")] = None
+    model: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Ask this model of the configuration, too; its calls cost money.")
+    ] = None
+    config: Config = None
     as_json: Json = False

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from smart_model_router.cli.output import ExitCode, print_answer, print_json, print_line, print_table
+from smart_model_router.cli.research_setup import opened_router
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router_research.deep.corpora import FACTBOOK_AS_OF
 from smart_model_router_research.engine import MemoryRunStore
@@ -56,7 +57,7 @@ def run_eval(asked: ResearchEval) -> int:
             corpora = [str(each) for each in write_factbooks(Path(folder))]
         if not corpora:
             raise ConfigurationError("--corpus", None, "the sources of these questions are needed: --corpus DIR")
-        evaluation = asyncio.run(_evaluated(questions, corpora, asked.as_of or FACTBOOK_AS_OF, Path(folder)))
+        evaluation = asyncio.run(_evaluated(questions, corpora, asked, Path(folder)))
     if asked.as_json:
         print_json(_as_dict(evaluation))
         return ExitCode.OK
@@ -68,19 +69,21 @@ def run_eval(asked: ResearchEval) -> int:
     answers = evaluation.answers
     right, cpu = sum(each.is_right for each in answers), sum(each.seconds for each in answers)
     print_answer(f"{right} of {len(answers)} right.\n")
-    print_line(f"{cpu:.1f} s of CPU; no model was asked")
+    print_line(f"{cpu:.1f} s of CPU; {f'the model {asked.model} was asked' if asked.model else 'no model was asked'}")
     return ExitCode.OK
 
 
 async def _evaluated(
-    questions: list[KnownQuestion], corpora: list[str], as_of: str, folder: Path
+    questions: list[KnownQuestion], corpora: list[str], asked: ResearchEval, folder: Path
 ) -> ResearchEvaluation:
     def inputs(topic: str) -> RunInputs:
-        return RunInputs(topic=topic, as_of=as_of, min_recent_sources=1)
+        day = asked.as_of or FACTBOOK_AS_OF
+        return RunInputs(topic=topic, as_of=day, min_recent_sources=1, model=asked.model or "")
 
     opened = await open_corpora(corpora, as_of=inputs("x").moment(), cache=folder / "indexes")
-    runs = DeepResearch(store=MemoryRunStore(), corpora=opened.searches, folder=folder / "runs")
-    return await evaluate_research(questions, runs, inputs, _tell)
+    async with opened_router(asked.config, asked.model or "") as router:
+        runs = DeepResearch(router, store=MemoryRunStore(), corpora=opened.searches, folder=folder / "runs")
+        return await evaluate_research(questions, runs, inputs, _tell)
 
 
 def _tell(answer: JudgedAnswer) -> None:

@@ -61,7 +61,7 @@ def plan_lines(plan: RunPlan, inputs: RunInputs) -> Iterator[str]:
     yield from (f"  {question_line(encode(question))}" for question in plan.questions)
     yield from (f"  not asked: {each}" for each in plan.out_of_scope)
     least, likely, most = plan.steps
-    yield f"steps: {least} when the first round passes, {likely} with two rounds, {most} at most; no model is asked"
+    yield f"steps: {least} when the first round passes, {likely} with two rounds, {most} at most; {_model_line(inputs)}"
     yield f"  {', '.join(plan.kinds)}"
     least, likely, most = plan.searches
     budget = inputs.budget
@@ -71,6 +71,15 @@ def plan_lines(plan: RunPlan, inputs: RunInputs) -> Iterator[str]:
     yield from (f"cannot pass: {gate_line(gate)}" for gate in plan.gates)
     if plan.gates:
         yield "  so the report will not be `full`, however good the answers are"
+
+
+def _model_line(inputs: RunInputs) -> str:
+    """Return the model that is asked, and the most that it may use."""
+    if not inputs.model:
+        return "no model is asked"
+    budget = inputs.budget
+    caps = f"{budget.model_calls} calls, {budget.tokens:,} tokens, {budget.usd:g} USD"
+    return f"the model {inputs.model} is asked, at most {caps}"
 
 
 def gate_line(gate: UnreachableGate) -> str:

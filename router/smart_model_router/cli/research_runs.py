@@ -112,8 +112,8 @@ def _performed(asked: _Asked) -> int:
         print_json(result_as_json(result, skipped))
     else:
         print_report(result.report)
-    for problem in result.problems:
-        print_line(f"smr: {problem}")
+    for told in (*result.problems, *result.model_notes):
+        print_line(f"smr: {told}")
     print_line(end_of(result))
     is_shown = asked.inputs.deliver == "always" or is_accepted(result)
     if withheld := withheld_line(result, is_shown=is_shown):
@@ -141,7 +141,9 @@ async def _perform(asked: _Asked, begun: list[str]) -> tuple[ResearchResult, tup
     corpora = OpenedCorpora(()) if asked.has_ended else await corpora_of(asked.inputs, lost_too=asked.is_known)
     for line in told_skipped(corpora.skipped):
         print_line(line)
-    async with opened_research(options.config, asked.settings.workflows, options.engine, corpora) as (research, store):
+    model = "" if asked.has_ended else asked.inputs.model
+    workflows = asked.settings.workflows
+    async with opened_research(options.config, workflows, options.engine, corpora, model) as (research, store):
         progress = ProgressLines(asked.inputs.budget)
 
         def say(event: ResearchEvent) -> None:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from smart_model_router import ModelNotFound, SmartModelRouter
 from smart_model_router.assembly import load
 from smart_model_router.cli.output import OptionFault
 from smart_model_router.cli.research_text import fault_of_input
@@ -25,6 +26,7 @@ from smart_model_router_research.assembly import research_inputs
 from smart_model_router_research.deep.artefact_records import MANIFEST
 from smart_model_router_research.deep.corpus_file import CorpusError
 from smart_model_router_research.engine import SqliteRunStore, StoredRun
+from smart_model_router_research.model_forms.model_calls import ChatRouter
 from smart_model_router_research.pipeline.deep_research import DeepResearch, ResearchResult
 from smart_model_router_research.pipeline.opened_corpora import OpenedCorpora, open_corpora
 from smart_model_router_research.pipeline.run_inputs import RunInputs
@@ -88,9 +90,13 @@ def inputs_of(asked: ResearchQuestion, settings: ResearchSettings, deliver: str 
             min_recent_sources=asked.min_recent_sources,
             budget={"usd": asked.budget_usd, "seconds": asked.timeout},
             deliver=deliver,
+            model="" if asked.offline else asked.model,
         )
     except ConfigError as error:
         raise fault_of_input(error) from None
+    if asked.offline and asked.model:
+        wanted = "one of the two is needed: a model, or none"
+        raise OptionFault([ConfigurationError("--offline", f"--model {asked.model}", wanted)])
     if not inputs.corpora:
         raise OptionFault([ConfigurationError("--corpus", [], NO_SOURCE)])
     return inputs
@@ -103,12 +109,20 @@ def folder_of_runs() -> Path:
 
 @asynccontextmanager
 async def opened_research(
-    config: Path | None, workflows: WorkflowsConfig, engine: str | None = None, corpora: OpenedCorpora | None = None
+    config: Path | None,
+    workflows: WorkflowsConfig,
+    engine: str | None = None,
+    corpora: OpenedCorpora | None = None,
+    model: str = "",
 ) -> AsyncGenerator[tuple[DeepResearch, SqliteRunStore]]:
-    """Open the runs of research and their store, and close them. Without `corpora` no run can go on."""
-    async with opened_store(config, workflows) as store:
+    """Open the runs of research and their store, and close them. Without `corpora` no run can go on.
+
+    A run with a `model` has the router of the configuration.
+    """
+    async with opened_store(config, workflows) as store, opened_router(config, model) as router:
         yield (
             DeepResearch(
+                router,
                 store=store,
                 corpora=() if corpora is None else corpora.searches,
                 folder=folder_of_runs(),
@@ -118,6 +132,24 @@ async def opened_research(
             ),
             store,
         )
+
+
+@asynccontextmanager
+async def opened_router(config: Path | None, model: str, option: str = "--model") -> AsyncGenerator[ChatRouter | None]:
+    """Open the router of the configuration, and close it; None where no model is asked.
+
+    Raises OptionFault for a model that it does not have, ConfigurationError without a configuration.
+    """
+    if not model:
+        yield None
+        return
+    found = load(config, given=frozenset())
+    try:
+        found.locate(model)
+    except ModelNotFound as error:
+        raise OptionFault([ConfigurationError(option, model, error.message)]) from None
+    async with SmartModelRouter.from_config(found) as router:
+        yield router
 
 
 async def corpora_of(inputs: RunInputs, *, lost_too: bool = False) -> OpenedCorpora:

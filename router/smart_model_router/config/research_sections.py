@@ -147,7 +147,8 @@ class ResearchConfig(Options):
 
     `corpora` are folders, files of documents, or indices that `smr index` made. `allow`, `block` and `source_tiers`
     (A, B or C) are domains; each stands for all below it. Without `analysts` there are two: `ai`, which looks for
-    evidence, and `swe`, for quantities. `delivery` `always` shows a report that is too weak, too. With `gateway` the
+    evidence, and `swe`, for quantities. `delivery` `always` shows a report that is too weak, too. `model` is a public
+    name of `models`, None for research without one; `tiers` are tiers of it by the wish of a step. With `gateway` the
     gateway has routes of research: at most `runs_per_key` runs of a key go on at once, and a run that ended is deleted
     with its report after `keep_days`.
     """
@@ -161,6 +162,9 @@ class ResearchConfig(Options):
     budget: ResearchBudgetConfig = field(default_factory=ResearchBudgetConfig)
     rounds: Annotated[int, Unit("count"), Interval(ge=1, le=4)] = 4
     delivery: Literal["auto", "always"] = "auto"
+    model: str | None = None
+    tiers: Mapping[Literal["frontier", "standard", "economy"], str] = field(default_factory=dict)
+    criticality: Literal["critical_plus", "critical", "sheddable_plus", "sheddable"] = "critical"
     gateway: bool = False
     runs_per_key: Count = 2
     keep_days: Annotated[int, Unit("count"), Interval(ge=1, le=3650)] = 30

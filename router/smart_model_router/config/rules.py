@@ -94,10 +94,13 @@ def _faults(config: RouterConfig) -> Iterator[ConfigurationError]:
     default = config.routing.default_model
     if default is not None and (default not in config.models or "*" in default):
         yield _unknown(("routing", "default_model"), default, "a model without '*'", plain(config.models))
-    for key in ("model", "embedding_model"):
-        named = getattr(config.search, key)
+    for section, key, named in (
+        ("search", "model", config.search.model),
+        ("search", "embedding_model", config.search.embedding_model),
+        ("research", "model", config.research.model),
+    ):
         if named is not None and patterns.resolve(named, config.models, config.aliases) is None:
-            yield _unknown(("search", key), named, "a model", config.names)
+            yield _unknown((section, key), named, "a model", config.names)
     if config.search.embedding_model is not None and config.search.embedder != "auto":
         wanted = "'auto' is needed beside `search.embedding_model`, which makes the vectors"
         yield ConfigurationError("search.embedder", config.search.embedder, wanted)
