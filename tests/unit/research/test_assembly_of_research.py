@@ -45,6 +45,9 @@ OTHERS: dict[str, Any] = {
     "analysts": (AnalystConfig(name="one"),),
     "rounds": 2,
     "delivery": "always",
+    "model": "smart",
+    "tiers": {"economy": "small"},
+    "criticality": "sheddable",
 }
 """Another value than the default, where that is not 0."""
 
