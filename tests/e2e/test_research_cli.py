@@ -221,3 +221,40 @@ def test_a_shipped_corpus_is_written_into_a_new_folder(smr: Smr) -> None:
     assert (smr.folder / "topics" / "corpus.yaml").is_file()
     assert len(list((smr.folder / "topics").iterdir())) > 70
     assert [each.name for each in smr.folder.iterdir() if "topics" in each.name] == ["topics"]
+
+
+def test_the_web_is_asked_only_for_what_may_be_asked(smr: Smr) -> None:
+    """An unknown back-end is told with those there are; a page of this machine is refused, and the run says so."""
+    unknown = smr("research", "run", TOPIC, "--backend", "sarxng")
+    inside = smr("research", "run", TOPIC, "--seed-url", "http://127.0.0.1/")
+    password = smr("research", "run", TOPIC, "--seed-url", "http://me:secret@example.org/")
+    planned = smr("research", "plan", TOPIC, "--backend", "arxiv")
+
+    assert (unknown.returncode, unknown.stderr) == (
+        2,
+        "smr: --backend: 'sarxng' - one of these is needed: corpus, arxiv\n",
+    )
+    assert inside.returncode == 6
+    assert "not used: http://127.0.0.1/: not public: " in inside.stderr
+    assert "Not looked for" in inside.stdout
+    assert password.returncode == 2
+    assert "secret" not in password.stderr
+    assert "sent: the questions and what is searched for them, to arxiv (export.arxiv.org)" in planned.stdout
+
+
+def test_under_local_only_the_web_is_refused_by_the_configuration(smr: Smr) -> None:
+    """And by the options of a run."""
+    model = {"tiers": [{"targets": ["s/x"]}], "last_resort": []}
+    config = {"version": 1, "providers": {"s": {"kind": "scripted"}}, "models": {"smart": model}}
+    refused = {**config, "research": {"egress": "local_only", "backends": ["corpus", "arxiv"]}}
+    written(smr.folder, {"smart-router.yaml": json.dumps({**config, "research": {"egress": "local_only"}})})
+    written(smr.folder, {"refused.yaml": json.dumps(refused)})
+    checked = smr("config", "check", "--config", "refused.yaml")
+    asked = [smr("research", "run", TOPIC, *words) for words in (("--backend", "arxiv"), ("--seed-url", "http://a.b/"))]
+
+    assert checked.returncode == 3
+    assert "research.backends[1]" in checked.stderr + checked.stdout
+    assert [(done.returncode, done.stderr.split(":")[1].strip()) for done in asked] == [
+        (2, "--backend"),
+        (2, "--seed-url"),
+    ]

@@ -25,6 +25,8 @@ class Obstacle(StrEnum):
     DOCUMENTS = "budget.fetches"
     TIME = "budget.seconds"
     SOURCE = "source_failed"
+    PAGES = "pages_unread"
+    PRIVATE = "private_words"
     PLAN = "plan_failed"
     RETRIEVAL = "retrieval_failed"
     ANALYST = "analyst_failed"
@@ -38,6 +40,11 @@ OBSTACLES: Mapping[Obstacle, tuple[str, str]] = MappingProxyType(
         Obstacle.DOCUMENTS: ("budget.fetches was used up", "Raise budget.fetches"),
         Obstacle.TIME: ("the time for searches was over", "Raise budget.seconds"),
         Obstacle.SOURCE: ("a source could not be searched", "Ask again when all sources can be searched"),
+        Obstacle.PAGES: ("no page that a search found could be read", "Name a page to read, or another back-end"),
+        Obstacle.PRIVATE: (
+            "a query to the web had words of your documents",
+            "Name in the question what is looked for",
+        ),
         Obstacle.PLAN: ("its searches were not planned", "Ask again"),
         Obstacle.RETRIEVAL: ("its searches did not finish", "Ask again"),
         Obstacle.ANALYST: ("its analyst did not finish", "Ask again"),

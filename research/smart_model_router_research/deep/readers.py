@@ -18,6 +18,7 @@ from types import MappingProxyType
 from smart_model_router_research.deep.corpus_file import Corpus
 from smart_model_router_research.deep.dates import PUBLISHED, DateSignal, DocumentDates, date_of_text, dates_of_markup
 from smart_model_router_research.deep.domains import host_of, registrable_domain
+from smart_model_router_research.deep.json_text import text_of_json
 from smart_model_router_research.deep.page_markup import PageMarkup, take_apart, without_comments, without_invisible
 from smart_model_router_research.deep.page_outline import outline_of_page
 from smart_model_router_research.deep.sources import DateConfidence, StoredDocument, sha256_of
@@ -30,13 +31,14 @@ from smart_model_router_scoring.retrieval.pdf import OF_FOLDERS, PdfLimits, can_
 
 _HTML = (".html", ".htm")
 _MARKDOWN = (".md", ".markdown")
+JSON = "application/json"
 CONTENT_TYPES: Mapping[str, str] = MappingProxyType(
     {
         "text/html": ".html",
         "application/xhtml+xml": ".html",
         "text/plain": ".txt",
         "text/markdown": ".md",
-        "application/json": ".txt",
+        JSON: ".txt",
         "application/pdf": PDF,
     }
 )
@@ -119,7 +121,7 @@ def read_response(raw: bytes, url: str, headers: Mapping[str, str], context: Rea
         text, title, reasons = _content(suffix, raw, PDF_OF_WEB)
         dates = date_of_text(text or "", url, context.as_of)
     else:
-        text, title, dates, reasons, links = _web_text(raw, suffix, charset, url, headers, context.as_of)
+        text, title, dates, reasons, links = _web_text(raw, kind, charset, url, headers, context.as_of)
     if text is None or not text.strip():
         return SourceReading(None, (*reasons, "empty: it has no text"))
     domain = registrable_domain(host_of(url))
@@ -130,14 +132,16 @@ def read_response(raw: bytes, url: str, headers: Mapping[str, str], context: Rea
 
 
 def _web_text(
-    raw: bytes, suffix: str, charset: str, url: str, headers: Mapping[str, str], as_of: datetime
+    raw: bytes, kind: str, charset: str, url: str, headers: Mapping[str, str], as_of: datetime
 ) -> tuple[str | None, str, DocumentDates, list[str], tuple[str, ...]]:
     reasons: list[str] = []
+    suffix = CONTENT_TYPES[kind]
     whole = _decoded_by(raw, charset, _teller(reasons)) if _fits(suffix, raw, reasons) else None
     if whole is None:
         return None, "", DocumentDates(), reasons, ()
     if suffix not in _HTML:
-        seen = without_invisible(without_comments(whole) if suffix in _MARKDOWN else whole)
+        plain = without_comments(whole) if suffix in _MARKDOWN else whole
+        seen = without_invisible((text_of_json(plain) if kind == JSON else None) or plain)
         return seen, _name_of(url), date_of_text(seen, url, as_of), reasons, ()
     page = take_apart(whole)
     text, reason = main_text(page)

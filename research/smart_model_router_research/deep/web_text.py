@@ -11,6 +11,7 @@ from datetime import datetime
 
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router_research.deep.page_markup import PageMarkup
+from smart_model_router_research.deep.page_outline import outline_of_page
 
 _EMPHASIS = re.compile(
     r"</?(?:abbr|b|bdi|bdo|cite|code|del|dfn|em|font|i|ins|kbd|mark|q|s|samp|small|strong|tt|u|var)(?: [^>]*)?>"
@@ -50,6 +51,9 @@ def main_text(page: PageMarkup) -> tuple[str, str]:
         return page.text, f"the whole page was taken: trafilatura failed ({type(error).__name__})"
     if not found or not found.strip():
         return page.text, "the whole page was taken: no main part was found"
+    if "\n" in found.strip() and "\n\n" not in found:
+        # Of a short page it gives bare lines: a heading would be read as the beginning of the first sentence.
+        return outline_of_page(page.html).strip(), "the whole page was taken: its main part has no paragraphs"
     return _ESCAPED.sub(r"\1", found).strip(), ""
 
 

@@ -50,11 +50,15 @@ from smart_model_router_research.model_forms.model_calls import (
 )
 from smart_model_router_research.pipeline.opened_corpora import LostCorpus, open_corpora
 from smart_model_router_research.pipeline.research_events import ResearchEvent, events_of, first_to_read
-from smart_model_router_research.pipeline.run_inputs import RunInputs, absolute_paths
+from smart_model_router_research.pipeline.run_inputs import BACKENDS, CORPUS, RunInputs, absolute_paths
 from smart_model_router_research.pipeline.stored_values import StoredValues
 from smart_model_router_research.pipeline.tools import SERVICE, ResearchTools, RunModels
+from smart_model_router_research.pipeline.web_sources import WebSources
 from smart_model_router_research.pipeline.workflow_file import NAME, research_workflow
+from smart_model_router_research.web.backends import SearchBackend
+from smart_model_router_research.web.fetcher import SafeFetcher
 from smart_model_router_research.workflow import Costs, WorkflowDefinition
+from smart_model_router_scoring.confidence.gates import MIN_RECENT_SOURCES
 from smart_model_router_scoring.options import ConfigError
 
 CACHE = ".indexes"
@@ -102,19 +106,21 @@ class DeepResearch:
     say so.
 
     `corpora` are paths (folders, documents, index files) and sources that can be searched, in their order; paths are
-    opened with the first run. `store` is one in memory by default, `folder` a temporary one, which goes with
-    `aclose`. `engine` is `auto`, `kahn` or `langgraph`. `workflow` stands in for the shipped one; it has steps of the
-    same names. Each of `observers` is called with every event of the engine. New runs are noted as those of `owner`,
-    and are refused (TooManyRuns) while `runs_at_once` of the same owner go on in the store. A run is held for `lease`
-    seconds, anew with every `heartbeat`, which hears of a cancellation by another process. Raises UnsuitableStore for
-    a store without documents.
+    opened with the first run. `backends` search the web, and `fetcher` reads what they find. `store` is one in memory
+    by default, `folder` a temporary one, which goes with `aclose`. `engine` is `auto`, `kahn` or `langgraph`.
+    `workflow` stands in for the shipped one; it has steps of the same names. Each of `observers` is called with every
+    event of the engine. New runs are noted as those of `owner`, and are refused (TooManyRuns) while `runs_at_once` of
+    the same owner go on in the store. A run is held for `lease` seconds, anew with every `heartbeat`, which hears of a
+    cancellation by another process. Raises UnsuitableStore for a store without documents.
     """
 
     def __init__(
         self,
         router: ChatRouter | None = None,
         *,
-        corpora: Sequence[DocumentSearch | str | Path],
+        corpora: Sequence[DocumentSearch | str | Path] = (),
+        backends: Sequence[SearchBackend] = (),
+        fetcher: SafeFetcher | None = None,
         store: RunStore | None = None,
         folder: Path | None = None,
         engine: str = "auto",
@@ -136,6 +142,7 @@ class DeepResearch:
         self._store: RunStore = kept
         self._values = StoredValues(kept)
         self._corpora = tuple(corpora)
+        self._web = WebSources(backends, self._clock, wall, fetcher)
         self._searches: dict[tuple[object, ...], tuple[DocumentSearch, ...]] = {}
         self._opening = asyncio.Lock()
         self._temporary = tempfile.TemporaryDirectory(prefix="smr-research-") if folder is None else None
@@ -168,9 +175,10 @@ class DeepResearch:
     async def run(self, topic: str | RunInputs, run_id: str | None = None) -> ResearchResult:
         """Run a topic to its end. A run of that id that was interrupted goes on.
 
-        A text is asked as of today, with the defaults of RunInputs; one recent source is enough. Raises CorpusError for
-        a corpus that cannot be opened, ConfigError for inputs that cannot be, ConfigurationError for a run of that id
-        with other inputs, RunBusy when another process has it, and what the store raises.
+        A text is asked as of today, with the defaults of RunInputs, in all sources; one recent source is enough, and
+        ten are needed with a public back-end. Raises CorpusError for a corpus that cannot be opened, ConfigError for
+        inputs that cannot be, ConfigurationError for a run of that id with other inputs, RunBusy when another process
+        has it, and what the store raises.
         """
         workflow, chosen, context = await self._prepared(topic, run_id)
         return await self._result(await chosen.engine.execute(workflow, context))
@@ -265,13 +273,20 @@ class DeepResearch:
     def _inputs_of(self, topic: str) -> RunInputs:
         paths = absolute_paths(each for each in self._corpora if isinstance(each, str | Path))
         today = datetime.fromtimestamp(self._wall(), UTC).date().isoformat()
-        return RunInputs(topic=topic, as_of=today, min_recent_sources=1, corpora=paths)
+        own = BACKENDS if self._corpora or not self._web.names else ()
+        least = MIN_RECENT_SOURCES if self._web.has_public else 1
+        backends = (*own, *self._web.names)
+        return RunInputs(topic=topic, as_of=today, min_recent_sources=least, corpora=paths, backends=backends)
 
     async def _opened(self, inputs: RunInputs, *, lost_too: bool) -> tuple[DocumentSearch, ...]:
         """Return the sources, opened by the first run of their day and policy, for which others wait.
 
         Raises ConfigError where the inputs name other sources.
         """
+        if not lost_too:
+            self._web.check(inputs)
+        if CORPUS not in inputs.backends:
+            return ()
         known = (inputs.as_of, inputs.allow, inputs.block, *sorted(inputs.tiers.items()))
         async with self._opening:
             found = self._searches.get(known)
@@ -314,7 +329,7 @@ class DeepResearch:
             values=self._values,
             clock=self._clock,
             wall=self._wall,
-            searches=searches,
+            searches=(*searches, *self._web.of(inputs)),
             folder=self._folder_of(run_id),
             facts={"workflow": workflow.name, "workflow_hash": workflow.hash, "engine": chosen.engine.name},
             models=RunModels(settings=settings, account=account, router=self._router) if inputs.model else None,
@@ -354,6 +369,7 @@ class DeepResearch:
         if found.status is RunState.COMPLETED and (reason in INCOMPLETE or cut or (problems and lacking)):
             status = RunState.PARTIAL.value
         problems += cut
+        problems += [line for each in retrieved for line in each["web"]["unread"]]
         usage = {"searches": 0.0, "documents": 0.0, "model_calls": found.usage.calls}
         if found.usage.calls:
             usage |= {"tokens": found.usage.tokens, "usd": found.usage.usd}

@@ -24,7 +24,7 @@ from smart_model_router_research.workflow import StepInput
 
 MAX_QUERIES = 24
 CONFIRM, DISCONFIRM, BACKGROUND = "confirm", "disconfirm", "background"
-_TURNED = "not no longer except changed corrected"
+TURNED = "not no longer except changed corrected"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +139,7 @@ def queries_of(question: SubQuestion, number: int) -> list[PlannedQuery]:
     further = (" ".join(others), f"{names} {pattern.asked_noun}".strip(), " ".join(sorted(stems)))
     texts += [(text, BACKGROUND) for text in further[: number - 1]]
     if question.critical:
-        texts.append((f"{names or question.text} {_TURNED}", DISCONFIRM))
+        texts.append((f"{names or question.text} {TURNED}", DISCONFIRM))
     return [PlannedQuery(question_id=question.id, text=text, purpose=purpose) for text, purpose in texts if text]
 
 

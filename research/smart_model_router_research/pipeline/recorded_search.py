@@ -15,9 +15,12 @@ from smart_model_router_research.deep.session import DocumentSearch
 from smart_model_router_research.deep.tiers import SourcePolicy, operator_tier
 from smart_model_router_research.engine.steps import described
 from smart_model_router_research.pipeline.search_time import SearchTime
+from smart_model_router_research.web.diary import WebDiary, WebSource
 
 T = TypeVar("T")
 Admits = Callable[[ReadDocument], bool]
+Permits = Callable[[str], bool]
+"""Returns whether the text of a search may be sent to a source."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +53,9 @@ class SearchLedger:
 
     `refused` counts searches and documents that a limit kept away, `late` searches that had no time to begin, `cut`
     those that were broken off, `failed` those that raised, by error; `blocked` are the ids of documents of tier C.
-    `topics` are those of each source as far as they are known. `answered` and `obstacles` are the searches that gave
-    something, and what kept others away, since `begin`.
+    `unsent` counts queries that would have told the web what stands in a private document; `web` is what web sources
+    told of themselves. `topics` are those of each source as far as they are known. `answered` and `obstacles` are the
+    searches that gave something, and what kept others away, since `begin`.
     """
 
     most_searches: int
@@ -67,6 +71,8 @@ class SearchLedger:
     cut: int = 0
     failed: Counter[str] = field(default_factory=Counter)
     made: int = 0
+    unsent: int = 0
+    web: WebDiary = field(default_factory=WebDiary)
     blocked: dict[str, str] = field(default_factory=dict)
     answered: int = 0
     obstacles: dict[Obstacle, None] = field(default_factory=dict)
@@ -88,6 +94,17 @@ class SearchLedger:
     def hinder(self, obstacle: Obstacle) -> None:
         """Note what kept a search away, or part of what it gave."""
         self.obstacles[obstacle] = None
+
+    def note(self, told: WebDiary) -> None:
+        """Note what a web source tells: back-ends that failed, and pages that a limit kept away, hinder."""
+        self.web.add(told)
+        self.refused_documents |= told.unfetched
+        if told.failures:
+            self.hinder(Obstacle.SOURCE)
+        if told.unread:
+            self.hinder(Obstacle.PAGES)
+        if told.unfetched:
+            self.hinder(Obstacle.DOCUMENTS)
 
     @property
     def halt(self) -> str:
@@ -133,20 +150,33 @@ def _all(_: ReadDocument) -> bool:
     return True
 
 
+def _any_text(_: str) -> bool:
+    return True
+
+
 class RecordingSearch:
     """A source whose searches are recorded. `admits` says which of its documents are wanted, and `only` names these.
+
+    `permits` says which texts may be sent to it.
 
     A search that fails, or comes too late, gives nothing, and the ledger has it: what others find is not lost by it.
     """
 
     def __init__(
-        self, source: int, search: DocumentSearch, ledger: SearchLedger, only: str = "", admits: Admits = _all
+        self,
+        source: int,
+        search: DocumentSearch,
+        ledger: SearchLedger,
+        only: str = "",
+        admits: Admits = _all,
+        permits: Permits = _any_text,
     ) -> None:
         self._source = source
         self._only = only
         self._search = search
         self._ledger = ledger
         self._admits = admits
+        self._permits = permits
         self._topics = ledger.topics.get(source)
 
     async def search(self, text: str, most: int = HITS) -> list[ReadDocument]:
@@ -157,6 +187,10 @@ class RecordingSearch:
             if known.is_cut:
                 ledger.hinder(Obstacle.DOCUMENTS)
             return [ledger.documents[each] for each in known.documents]
+        if not self._permits(text):
+            ledger.unsent += 1
+            ledger.hinder(Obstacle.PRIVATE)
+            return []
         if len(ledger.searches) >= ledger.most_searches:
             ledger.refused_searches += 1
             ledger.hinder(Obstacle.SEARCHES)
@@ -166,6 +200,8 @@ class RecordingSearch:
             ledger.hinder(Obstacle.TIME)
             return []
         given = await self._given(self._search.search(text, most))
+        told = self._search.diary() if isinstance(self._search, WebSource) else WebDiary()
+        ledger.note(told)
         if given is None:
             return []
         ledger.made += 1
@@ -177,7 +213,7 @@ class RecordingSearch:
             most=most,
             documents=tuple(dict.fromkeys(document.stored.id for document in found)),
             only=self._only,
-            is_cut=any(document.stored.id in ledger.refused_documents for document in given),
+            is_cut=bool(told.unfetched) or any(one.stored.id in ledger.refused_documents for one in given),
         )
         return found
 

@@ -25,6 +25,7 @@ class ResearchEventKind(StrEnum):
     PLAN = "plan"
     STEP = "step"
     QUERY = "query"
+    HIT = "hit"
     FETCHED = "fetched"
     REFUSED = "refused"
     CLAIM = "claim"
@@ -109,9 +110,13 @@ async def _of_retrieval(outputs: Mapping[str, Any], values: StoredValues) -> Asy
     record = await values.get(RetrievalRecord, outputs["record"])
     for search in record.searches[len(record.searches) - outputs["new_searches"] :]:
         yield ResearchEventKind.QUERY, {"text": search.text, "source": search.source, "hits": list(search.documents)}
+    for hit in outputs["web"]["hits"]:
+        yield ResearchEventKind.HIT, hit
     documents = [document.stored for document in (await values.get_documents(record.documents)).values()]
     for stored in documents[len(documents) - outputs["new_documents"] :]:
-        yield ResearchEventKind.FETCHED, {"id": stored.id, "title": stored.title, "tier": stored.tier.value}
+        told = {"id": stored.id, "title": stored.title, "tier": stored.tier.value, "backend": stored.backend}
+        notes = outputs["web"]["notes"].get(stored.id, [])
+        yield ResearchEventKind.FETCHED, {**told, **({"notes": notes} if notes else {})}
     for key, reason in outputs["refused"].items():
         yield ResearchEventKind.REFUSED, {"id": key, "reason": reason}
     for gap in outputs["gaps"]:

@@ -18,6 +18,7 @@ from smart_model_router_research.deep.tiers import SourcePolicy
 from smart_model_router_research.model_forms.questions_asked import asked_with, is_broad
 from smart_model_router_research.model_forms.reader import look_further
 from smart_model_router_research.pipeline.planning_steps import (
+    TURNED,
     PlannedQuery,
     aspects_in,
     calls_of,
@@ -34,6 +35,8 @@ from smart_model_router_research.pipeline.recorded_search import (
 from smart_model_router_research.pipeline.run_inputs import ResearchBudget, RunInputs, run_of
 from smart_model_router_research.pipeline.search_time import SearchTime
 from smart_model_router_research.pipeline.tools import StepTools
+from smart_model_router_research.web.diary import WebSource
+from smart_model_router_research.web.query_words import QueryWords
 from smart_model_router_research.workflow import StepInput
 
 MAX_REPAIRS = 24
@@ -43,6 +46,10 @@ REPAIR_HITS = 64
 
 
 def _any(_: ReadDocument) -> bool:
+    return True
+
+
+def _any_text(_: str) -> bool:
     return True
 
 
@@ -56,10 +63,11 @@ async def retrieve(step: StepInput, tools: StepTools) -> Mapping[str, Any]:
     questions = questions_of(given["questions"])
     graph = await graph_of(tools, given["graph"])
     plan, wanted = _Plan(given, questions, graph), wanted_documents(run)
+    words = QueryWords.of((run.topic, run.goal, *(each.text for each in questions)), TURNED.split())
     for text, only in plan.repairs():
-        for search in _recording(tools, ledger, only, wanted[only]):
+        for search in _recording(tools, ledger, words, only, wanted[only]):
             await search.search(text, REPAIR_HITS)
-    searches = _recording(tools, ledger)
+    searches = _recording(tools, ledger, words)
     session = OfflineSession(searches, extra=extra_of(given["search_plan"]))
     lookups: list[QuestionLookup] = []
     unanswered: list[SubQuestion] = []
@@ -87,7 +95,8 @@ async def retrieve(step: StepInput, tools: StepTools) -> Mapping[str, Any]:
         "new_searches": len(ledger.searches) - asked,
         "lookups": encode(tuple(lookups)),
         "gaps": _gaps(ledger, run.budget),
-        "refused": ledger.blocked,
+        "refused": {**ledger.web.refused, **ledger.blocked},
+        "web": {"hits": encode(tuple(ledger.web.hits)), "notes": encode(ledger.web.notes), "unread": _unread(ledger)},
         "halt": ledger.halt,
         "notes": notes,
         "calls": calls_of(tools),
@@ -124,8 +133,16 @@ async def _further(
     return [note] if note else []
 
 
-def _recording(tools: StepTools, ledger: SearchLedger, only: str = "", admits: Admits = _any) -> list[RecordingSearch]:
-    return [RecordingSearch(at, search, ledger, only, admits) for at, search in enumerate(tools.searches)]
+def _recording(
+    tools: StepTools, ledger: SearchLedger, words: QueryWords, only: str = "", admits: Admits = _any
+) -> list[RecordingSearch]:
+    """Return the sources, recorded. Beside a private one a public one is sent nothing but words of the questions."""
+    is_public = [isinstance(search, WebSource) and search.is_public for search in tools.searches]
+    has_private = not all(is_public)
+    return [
+        RecordingSearch(at, search, ledger, only, admits, words.permit if has_private and is_public[at] else _any_text)
+        for at, search in enumerate(tools.searches)
+    ]
 
 
 async def _ledger(
@@ -192,9 +209,19 @@ def _gaps(ledger: SearchLedger, budget: ResearchBudget) -> list[str]:
         (len(ledger.refused_documents), "document", f"not read: budget.fetches is {budget.fetches}"),
         (ledger.late, "search", f"not made: {over}"),
         (ledger.cut, "search", f"broken off: {over}"),
+        (ledger.unsent, "search", "kept from the web: words of your documents would have been sent"),
         *((count, "search", f"failed: {error}") for error, count in sorted(ledger.failed.items())),
+        *((count, "search", f"without a back-end: {error}") for error, count in sorted(ledger.web.failures.items())),
     ]
     return [f"{count} {_PLURALS[what] if count > 1 else what} {said}" for count, what, said in counted if count]
+
+
+def _unread(ledger: SearchLedger) -> list[str]:
+    """Return how many pages of the web were not read, by the kind of reason."""
+    return [
+        f"{count} {'page' if count == 1 else 'pages'} of the web not read: {kind.replace('_', ' ')}"
+        for kind, count in sorted(ledger.web.kinds.items())
+    ]
 
 
 _PLURALS = {"search": "searches", "document": "documents"}

@@ -14,6 +14,7 @@ from smart_model_router_research.deep.quality import AuditConfig
 from smart_model_router_research.deep.records import decode, encode
 from smart_model_router_research.deep.rounds import MAX_ROUNDS, RoundsConfig
 from smart_model_router_research.deep.tiers import SourcePolicy
+from smart_model_router_research.web.fetch_rules import FetchRefused, target_of
 from smart_model_router_research.workflow import StepInput
 from smart_model_router_scoring.confidence import DEFAULT_WEIGHTS
 from smart_model_router_scoring.confidence.gates import FLOORS, MIN_RECENT_SOURCES, TIER_THRESHOLDS
@@ -23,7 +24,10 @@ MAX_TOPIC = 20_000
 """Characters of a topic, and of a goal."""
 DELIVER = ("auto", "always")
 ON_CONTRADICTION = ("continue", "halt")
-BACKENDS = ("corpus",)
+CORPUS = "corpus"
+BACKENDS = (CORPUS,)
+EGRESS = ("public", "local_only")
+MOST_SEEDS = 1_000
 TIER_WISHES = ("frontier", "standard", "economy")
 CRITICALITIES = ("critical_plus", "critical", "sheddable_plus", "sheddable")
 
@@ -73,9 +77,11 @@ class RunInputs:
     """Everything that decides what a run finds, beside its sources. Raises ConfigError, which names the input.
 
     `topic` is a question or several; `goal` says what it is for. `as_of` is the day that ages are counted to, ISO 8601.
-    `corpora` are folders, or files of an index. The others are those of `RoundsConfig`, `AuditConfig`, `MetricsConfig`,
-    `SourcePolicy` and `ResearchBudget`, under the founding names. `model` is the public name of the model to ask, ""
-    for none; `model_tiers` are tiers of its ladder by the wish of a step: frontier, standard, economy.
+    `corpora` are folders, or files of an index; `backends` are names: `corpus` for these, others for the web.
+    `seed_urls` are pages to read. With `egress` `local_only` nothing of the web is searched and fetched. `model` is the
+    public name of the model to ask, "" for none; `model_tiers` are tiers of its ladder by the wish of a step: frontier,
+    standard, economy. The others are those of `RoundsConfig`, `AuditConfig`, `MetricsConfig`, `SourcePolicy` and
+    `ResearchBudget`, under the founding names.
     """
 
     topic: str
@@ -84,6 +90,8 @@ class RunInputs:
     domain: str = "default"
     corpora: tuple[str, ...] = ()
     backends: tuple[str, ...] = BACKENDS
+    seed_urls: tuple[str, ...] = ()
+    egress: str = "public"
     analysts: tuple[AnalystRole, ...] = ANALYSTS
     stop_policy: str = "two_tier"
     min_ci: float = 0.80
@@ -118,8 +126,8 @@ class RunInputs:
         check_choice("criticality", self.criticality, CRITICALITIES)
         for wish in self.model_tiers:
             check_choice("model_tiers", wish, TIER_WISHES)
-        for backend in self.backends:
-            check_choice("backends", backend, BACKENDS)
+        check_choice("egress", self.egress, EGRESS)
+        self._check_sources()
         if self.on_contradiction is not None:
             check_choice("on_contradiction", self.on_contradiction, ON_CONTRADICTION)
         names = [role.name for role in self.analysts]
@@ -129,6 +137,22 @@ class RunInputs:
         self.audit_config()
         self.rounds_config()
         self.policy()
+
+    def _check_sources(self) -> None:
+        if len(set(self.backends)) < len(self.backends) or not all(self.backends):
+            raise ConfigError("backends", list(self.backends), "names, each once,")
+        if len(self.seed_urls) > MOST_SEEDS:
+            raise ConfigError("seed_urls", f"{len(self.seed_urls)} addresses", f"at most {MOST_SEEDS} addresses")
+        for url in self.seed_urls:
+            try:
+                target_of(url)
+            except FetchRefused as error:
+                raise ConfigError("seed_urls", error.url, f"an address of the web ({error.detail})") from None
+        outside = [each for each in self.backends if each != CORPUS]
+        if self.egress == "local_only" and (outside or self.seed_urls):
+            name = "backends" if outside else "seed_urls"
+            wanted = f"no source but {CORPUS}, as egress is local_only,"
+            raise ConfigError(name, outside or list(self.seed_urls), wanted)
 
     def moment(self) -> datetime:
         """Return the end of the day that ages are counted to."""

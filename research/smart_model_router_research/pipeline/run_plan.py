@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
 
@@ -15,6 +15,7 @@ from smart_model_router_research.deep.topics import plan_questions
 from smart_model_router_research.pipeline.planning_steps import left_out, queries_of
 from smart_model_router_research.pipeline.run_inputs import RunInputs
 from smart_model_router_research.pipeline.workflow_file import research_workflow
+from smart_model_router_research.web.backends import SearchBackend
 from smart_model_router_scoring.confidence import compute_ci
 from smart_model_router_scoring.confidence.confidence_index import reaches
 
@@ -38,7 +39,7 @@ class RunPlan:
     """The plan of a run. `steps` and `searches` are the fewest, a likely number, and the most.
 
     The fewest are those of a run whose first round passes, the likely ones of two rounds. `looked_at` of `documents`
-    were read for the gates; none is named where the others could pass it.
+    were read for the gates; none is named where the others could pass it. `sent` says what goes where of the web.
     """
 
     questions: tuple[SubQuestion, ...]
@@ -49,10 +50,14 @@ class RunPlan:
     documents: int
     looked_at: int
     gates: tuple[UnreachableGate, ...]
+    sent: tuple[str, ...] = ()
 
 
-async def plan_of(inputs: RunInputs, searches: Sequence[DocumentSearch]) -> RunPlan:
-    """Return the plan of a run over these corpora. Nothing is searched."""
+async def plan_of(
+    inputs: RunInputs, searches: Sequence[DocumentSearch], backends: Sequence[SearchBackend] = ()
+) -> RunPlan:
+    """Return the plan of a run over these corpora and back-ends. Nothing is searched, and nothing is sent."""
+    sent = tuple(_sent(inputs, bool(searches), backends))
     questions = plan_questions(inputs.topic)
     cited, total = await _looked_at([each for each in searches if isinstance(each, CorpusSearch)])
     rounds = [[query for each in questions for query in queries_of(each, number)] for number in (1, 2)]
@@ -69,8 +74,22 @@ async def plan_of(inputs: RunInputs, searches: Sequence[DocumentSearch]) -> RunP
         kinds=tuple(dict.fromkeys(name.rpartition(_ROUND)[0] or name for name in steps)),
         documents=total,
         looked_at=len(cited),
-        gates=tuple(unreachable_gates(cited, inputs.audit_config(), others=total - len(cited))),
+        gates=() if sent else tuple(unreachable_gates(cited, inputs.audit_config(), others=total - len(cited))),
+        sent=sent,
     )
+
+
+def _sent(inputs: RunInputs, has_corpus: bool, backends: Sequence[SearchBackend]) -> Iterator[str]:
+    """Yield what a run sends to the web, and where to."""
+    words = ", in no words of your documents" if has_corpus else ""
+    for each in backends:
+        place = f" ({each.caps.place})" if each.caps.place else ""
+        said = f"the questions and what is searched for them{words}"
+        yield f"{said}, to {each.name}{place}" if each.caps.exposure == "public" else f"nothing, to {each.name}{place}"
+    if inputs.seed_urls:
+        yield f"requests for the pages that you name ({len(inputs.seed_urls)}), to their hosts"
+    if backends:
+        yield f"requests for pages that these find, {inputs.budget.fetches} at most, to their hosts"
 
 
 def unreachable_gates(cited: Sequence[CitedDocument], config: AuditConfig, *, others: int = 0) -> list[UnreachableGate]:

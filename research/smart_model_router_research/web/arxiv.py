@@ -24,7 +24,7 @@ _MOST_WORDS = 12
 class ArxivBackend:
     """The API of arXiv, which needs no key."""
 
-    caps = BackendCaps(max_query_chars=300, seconds_apart=SECONDS_APART)
+    caps = BackendCaps(max_query_chars=300, seconds_apart=SECONDS_APART, place="export.arxiv.org")
 
     def __init__(self, *, name: str = "arxiv", url: str = URL, tls: ssl.SSLContext | bool = True) -> None:
         self.name = name

@@ -20,7 +20,7 @@ class BackendCaps:
 
     `exposure` is `public` where a query leaves this machine or network, else `local`. A query has `max_query_chars` at
     most. `domains` and `dates` say that it filters by `allow`, `deny`, `since` and `until` itself. Two calls are
-    `seconds_apart`.
+    `seconds_apart`. `place` is the host that queries go to, for people.
     """
 
     exposure: Exposure = "public"
@@ -28,6 +28,7 @@ class BackendCaps:
     domains: bool = False
     dates: bool = False
     seconds_apart: float = 0.0
+    place: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,8 @@ class WebDiary:
     """A diary. `failures` are those of back-ends beside others that answered, by their text.
 
     `refused` are addresses that were not fetched or not taken, with the reason; `kinds` counts them by the kind of
-    reason. `notes` are what reading a page says of it. `unfetched` are addresses that the limit of fetches kept away.
+    reason. `notes` are what reading a page says of it. `unfetched` are addresses that the limit of fetches kept away,
+    `unread` counts searches with hits of which no page could be read.
     """
 
     hits: list[FoundHit] = field(default_factory=list)
@@ -31,6 +32,7 @@ class WebDiary:
     kinds: Counter[str] = field(default_factory=Counter)
     notes: dict[str, tuple[str, ...]] = field(default_factory=dict)
     unfetched: set[str] = field(default_factory=set)
+    unread: int = 0
 
     def add(self, other: WebDiary) -> None:
         """Add what another diary has."""
@@ -40,6 +42,7 @@ class WebDiary:
         self.kinds.update(other.kinds)
         self.notes |= other.notes
         self.unfetched |= other.unfetched
+        self.unread += other.unread
 
 
 @runtime_checkable

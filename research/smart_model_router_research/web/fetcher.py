@@ -95,7 +95,8 @@ class SafeFetcher:
                 raise FetchRefused(str(target.url), FetchRefusal.POLICY, refusal)
             verdict = await self._robots.verdict(target)
             if verdict.refusal:
-                raise FetchRefused(str(target.url), FetchRefusal.ROBOTS, verdict.refusal)
+                kind = FetchRefusal.ROBOTS if verdict.has_answered else FetchRefusal.CONNECTION
+                raise FetchRefused(str(target.url), kind, verdict.refusal)
             async with self._turns.turn(target.host, max(self.limits.host_seconds, verdict.delay)):
                 began = self._clock.now()
                 answer = await self._asked(target, left)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from yarl import URL
@@ -30,13 +31,18 @@ class _Failed:
 class WebPages:
     """The pages of a run, of which it may fetch `most`. `context` has its day and its policy on sources.
 
+    `moment` gives the present, ISO 8601, which is written into each document.
+
     An address has provenance when it was a hit of a search, a seed, or a visible link of a page that was fetched.
     """
 
-    def __init__(self, fetcher: SafeFetcher, context: ReadingContext, *, most: int) -> None:
+    def __init__(
+        self, fetcher: SafeFetcher, context: ReadingContext, *, most: int, moment: Callable[[], str] = lambda: ""
+    ) -> None:
         self._fetcher = fetcher
         self._context = context
         self._left = most
+        self._moment = moment
         self._vouched: dict[str, str] = {}
         self._read: dict[str, ReadDocument | _Failed] = {}
         self._security_refusals = 0
@@ -71,7 +77,8 @@ class WebPages:
                 self._diary.unfetched.add(shown(url))
                 return _Failed(error)
             self._security_refusals += error.refusal in SECURITY
-            self._diary.refused[error.url] = f"{error.refusal.value.replace('_', ' ')}: {error.detail}"
+            there = f" ({error.url})" if error.url != shown(key) else ""
+            self._diary.refused[shown(key)] = f"{error.refusal.value.replace('_', ' ')}: {error.detail}{there}"
             self._diary.kinds[error.refusal.value] += 1
             self._read[key] = _Failed(error)
         else:
@@ -89,7 +96,7 @@ class WebPages:
             raise FetchRefused(key, FetchRefusal.BUDGET, "the fetches of the run are used up")
         self._left -= 1
         page = await self._fetcher.fetch(key, self._judge)
-        context = replace(self._context, backend=origin)
+        context = replace(self._context, backend=origin, retrieved_at=self._moment())
         reading = await asyncio.to_thread(read_response, page.content, page.url, page.headers, context)
         if reading.document is None:
             raise FetchRefused(page.url, FetchRefusal.UNREADABLE, "; ".join(reading.reasons) or "it has no text")

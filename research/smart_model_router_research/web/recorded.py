@@ -20,12 +20,11 @@ class RecordedBackend:
     `snippet`, `score` and `published` where they are known. `asked` are the texts that were searched for.
     """
 
-    caps = BackendCaps(exposure="local", max_query_chars=20_000)
-
     def __init__(
         self, *, searches: Mapping[str, Sequence[SearchHit]] | None = None, file: str = "", name: str = "recorded"
     ) -> None:
         self.name = name
+        self.caps = BackendCaps(exposure="local", max_query_chars=20_000)
         self.asked: list[str] = []
         self._file = file
         self._searches = None if searches is None else {_key(text): list(hits) for text, hits in searches.items()}

@@ -31,10 +31,14 @@ class RobotsFile:
 
 @dataclass(frozen=True, slots=True)
 class RobotsVerdict:
-    """The rule for one address: why it is not to be fetched ("" where it may be), and the delay that is asked for."""
+    """The rule for one address: why it is not to be fetched ("" where it may be), and the delay that is asked for.
+
+    `has_answered` is False for a host that gave no answer.
+    """
 
     refusal: str = ""
     delay: float = 0.0
+    has_answered: bool = True
 
 
 class RobotsRules:
@@ -63,8 +67,10 @@ class RobotsRules:
 
 def verdict_of(file: RobotsFile, url: str) -> RobotsVerdict:
     """Return the rule of a file for an address. Raises ExtraMissing without the extra `research`."""
-    if file.status is None or file.status >= 500:
-        return RobotsVerdict(f"robots.txt cannot be read ({file.status or 'no answer'})")
+    if file.status is None:
+        return RobotsVerdict("its host does not answer", has_answered=False)
+    if file.status >= 500:
+        return RobotsVerdict(f"robots.txt cannot be read ({file.status})")
     if file.status >= 400:
         return RobotsVerdict()
     try:

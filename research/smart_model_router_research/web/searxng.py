@@ -5,6 +5,7 @@ from __future__ import annotations
 import ssl
 
 from smart_model_router.domain.errors import ConfigurationError
+from smart_model_router_research.deep.domains import host_of
 from smart_model_router_research.web.backend_http import BackendHttp
 from smart_model_router_research.web.backends import BackendCaps, SearchFailed, SearchHit, SearchQuery, hits_of
 
@@ -14,11 +15,10 @@ _KEYS = {"url": "url", "title": "title", "snippet": "content", "score": "score",
 class SearxngBackend:
     """An instance of SearXNG at `url`. Its settings need `json` among `search.formats`; it asks public engines."""
 
-    caps = BackendCaps()
-
     def __init__(self, *, url: str, name: str = "searxng", tls: ssl.SSLContext | bool = True) -> None:
         self.name = name
         self._url = f"{base_url('url', url).removesuffix('/search')}/search"
+        self.caps = BackendCaps(place=host_of(self._url))
         self._http = BackendHttp(name, tls=tls)
 
     async def search(self, query: SearchQuery) -> list[SearchHit]:

@@ -7,6 +7,7 @@ import ssl
 from typing import Any
 
 from smart_model_router.domain.errors import ConfigurationError
+from smart_model_router_research.deep.domains import host_of
 from smart_model_router_research.web.backend_http import BackendHttp
 from smart_model_router_research.web.backends import (
     BackendCaps,
@@ -27,8 +28,6 @@ _MOST_DOMAINS = 100
 class TavilyBackend:
     """Tavily, with a key that goes into a header and nowhere else. It knows no operators such as `site:`."""
 
-    caps = BackendCaps(max_query_chars=MOST_CHARACTERS, domains=True, dates=True)
-
     def __init__(
         self, *, api_key: str, name: str = "tavily", url: str = URL, tls: ssl.SSLContext | bool = True
     ) -> None:
@@ -36,6 +35,8 @@ class TavilyBackend:
             raise ConfigurationError("api_key", "***", "a key of Tavily, in ASCII, is needed")
         self.name = name
         self._url = f"{base_url('url', url)}/search"
+        place = host_of(self._url)
+        self.caps = BackendCaps(max_query_chars=MOST_CHARACTERS, domains=True, dates=True, place=place)
         self._headers = {"Authorization": f"Bearer {api_key.strip()}"}
         self._http = BackendHttp(name, tls=tls)
 

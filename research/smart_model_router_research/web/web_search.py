@@ -28,12 +28,11 @@ class WebSearch:
     A text is put to the back-ends once; those that fail are asked again when it comes again.
     """
 
-    is_public = True
-
     def __init__(self, backends: Sequence[GuardedBackend], pages: WebPages, filters: SearchQuery) -> None:
         self._backends = backends
         self._pages = pages
         self._filters = filters
+        self.is_public = any(each.backend.caps.exposure == "public" for each in backends)
         self._known: dict[tuple[str, str], list[SearchHit]] = {}
         self._diary = WebDiary()
 
@@ -48,7 +47,9 @@ class WebSearch:
         if not text.strip():
             return []
         hits = await self._hits(" ".join(text.split()))
-        return await self._read(hits, PAGES if most <= HITS else MORE_PAGES)
+        found = await self._read(hits, PAGES if most <= HITS else MORE_PAGES)
+        self._diary.unread += bool(hits and not found)
+        return found
 
     async def topics(self) -> frozenset[str]:
         """Return no names: pages of the web are about anything."""

@@ -28,7 +28,7 @@ from smart_model_router.config.lint import findings_of
 from smart_model_router.config.provider_loading import keys_of
 from smart_model_router.config.secret import MASK, masked_urls
 from smart_model_router.config.sections import WorkflowsConfig
-from smart_model_router.domain.errors import SmartRouterError
+from smart_model_router.domain.errors import ConfigurationError, SmartRouterError
 from smart_model_router.observability.span_export import lint_environment
 from smart_model_router_providers.catalog import kind_of
 from smart_model_router_providers.local import Readiness, is_loadable
@@ -104,8 +104,8 @@ def workflow_findings(workflows: WorkflowsConfig) -> Iterator[DoctorFinding]:
 
 
 def research_findings(research: ResearchConfig) -> Iterator[DoctorFinding]:
-    """Each corpus of the configuration: how many documents its index has, or why it cannot be read."""
-    if not research.corpora:
+    """Each corpus of the configuration: how many documents its index has, or why it cannot be read; each back-end."""
+    if not research.corpora and not research.backends:
         return
     # Imported when asked: requests and most commands do without research.
     from smart_model_router_research.deep.corpus_file import CorpusError  # noqa: PLC0415
@@ -119,6 +119,22 @@ def research_findings(research: ResearchConfig) -> Iterator[DoctorFinding]:
         except CorpusError as error:
             others = f" (and {len(error.others)} more)" if error.others else ""
             yield DoctorFinding("warning", f"corpus {path.name}", f"{error.message}{others}")
+    yield from _backend_findings(research)
+
+
+def _backend_findings(research: ResearchConfig) -> Iterator[DoctorFinding]:
+    from smart_model_router_research.assembly import research_backends  # noqa: PLC0415 - as above
+
+    for backend in research.backends:
+        topic = f"backend {backend.label}"
+        try:
+            made = research_backends(research, os.environ, [backend.label])
+        except ConfigurationError as error:
+            yield DoctorFinding("warning", topic, error.message)
+            continue
+        for each in made:
+            place = f" at {each.caps.place}" if each.caps.place else ""
+            yield DoctorFinding("ok", topic, f"{backend.kind}{place}; --online asks whether it answers")
 
 
 def _library() -> DoctorFinding:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 
 from smart_model_router.cli.doctor_finding import DoctorFinding
-from smart_model_router.config import RouterConfig
+from smart_model_router.config import ResearchConfig, RouterConfig
 from smart_model_router.config.provider_loading import advice_of, make_provider
 from smart_model_router.config.rules import mentions_of
+from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.domain.outcome import Failure, FailureClass
 from smart_model_router.domain.ports import ListedModel, Provider, SupportsModels
 from smart_model_router.domain.report import Attempt, failure_facts
@@ -26,13 +29,36 @@ async def online_findings(config: RouterConfig) -> list[DoctorFinding]:
     Asked at once, each for 5 s at most; with several keys the first is used.
     """
     advice = advice_of(config)
+    searching = asyncio.ensure_future(backend_findings(config.research))
     found = await asyncio.gather(
         *(
             _asked(name, make_provider(config, name), _models_of(config, name), advice[name])
             for name in config.providers
         )
     )
-    return [finding for findings in found for finding in findings]
+    return [finding for findings in (*found, await searching) for finding in findings]
+
+
+async def backend_findings(research: ResearchConfig) -> list[DoctorFinding]:
+    """One finding for each search back-end that can be made: it is asked for one hit of one word."""
+    if not research.backends:
+        return []
+    # Imported when asked: requests and most commands do without research.
+    from smart_model_router_research.assembly import research_backends  # noqa: PLC0415
+    from smart_model_router_research.web.backends import SearchBackend, SearchFailed, SearchQuery  # noqa: PLC0415
+
+    async def ask(backend: SearchBackend) -> DoctorFinding:
+        try:
+            hits = await backend.search(SearchQuery(text="encyclopedia", k=1))
+        except SearchFailed as error:
+            return DoctorFinding("problem", f"online {backend.name}", error.reason)
+        return DoctorFinding("ok", f"online {backend.name}", "answers" if hits else "answers, with no hit")
+
+    found: list[SearchBackend] = []
+    for each in research.backends:
+        with suppress(ConfigurationError):  # told without --online
+            found += research_backends(research, os.environ, [each.label])
+    return list(await asyncio.gather(*map(ask, found)))
 
 
 def _models_of(config: RouterConfig, provider: str) -> list[str]:

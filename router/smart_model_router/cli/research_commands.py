@@ -18,6 +18,17 @@ Corpora = Annotated[
         "--corpus", metavar="PATH", help="A folder, a document or an index; may be repeated. Else research.corpora."
     ),
 ]
+Backends = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--backend",
+        metavar="NAME",
+        help="Where to search: corpus, arxiv, tavily, or a name of research.backends; may be repeated.",
+    ),
+]
+Seeds = Annotated[
+    list[str] | None, typer.Option("--seed-url", metavar="URL", help="A page of the web to read; may be repeated.")
+]
 AsOf = Annotated[str | None, typer.Option("--as-of", metavar="DAY", help="The day that ages count to; else today.")]
 Domain = Annotated[str | None, typer.Option(help="Its window of recency (evaluation.deep_research.recency_windows).")]
 MaxRounds = Annotated[int | None, typer.Option("--max-rounds", min=1, max=4, help="Else research.rounds.")]
@@ -49,6 +60,8 @@ class ResearchQuestion(Command):
 
     topic: Prompt
     corpus: Corpora = None
+    backend: Backends = None
+    seed_url: Seeds = None
     goal: Annotated[str | None, typer.Option(metavar="TEXT", help="The purpose of the answer.")] = None
     as_of: AsOf = None
     domain: Domain = None
@@ -64,7 +77,7 @@ class ResearchQuestion(Command):
 
 @command(research, "run", "research_runs:run_run", interrupted="interrupted before it began")
 class RunResearch(ResearchQuestion):
-    """Answer a question from your documents, each sentence with its source; 6 when the report is withheld."""
+    """Answer a question from your documents or the web, each sentence with its source; 6 when it is withheld."""
 
     deliver: Annotated[
         Literal["auto", "always"] | None, typer.Option(help="always: show a report that is too weak, too.")

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from smart_model_router.cli.output import ExitCode, print_answer, print_json, print_line
-from smart_model_router.cli.research_setup import corpora_of, inputs_of, settings_of, told_skipped
+from smart_model_router.cli.research_setup import backends_of, corpora_of, inputs_of, settings_of, told_skipped
 from smart_model_router_research.deep.records import encode
 from smart_model_router_research.pipeline.opened_corpora import OpenedCorpora, counted
 from smart_model_router_research.pipeline.progress_lines import question_line
 from smart_model_router_research.pipeline.run_inputs import RunInputs
 from smart_model_router_research.pipeline.run_plan import RunPlan, UnreachableGate, plan_of
+from smart_model_router_research.web.backends import SearchBackend
 
 if TYPE_CHECKING:
     from smart_model_router.cli.research_commands import PlanResearch
@@ -21,8 +22,9 @@ if TYPE_CHECKING:
 
 def run_plan(asked: PlanResearch) -> int:
     """Print the plan of a run; the exit code. Raises ConfigurationError, OptionFault."""
-    inputs = inputs_of(asked, settings_of(asked.config, asked.evaluation))
-    plan, corpora = asyncio.run(_plan(inputs))
+    settings = settings_of(asked.config, asked.evaluation)
+    inputs = inputs_of(asked, settings)
+    plan, corpora = asyncio.run(_plan(inputs, backends_of(inputs, settings.research)))
     for line in told_skipped(corpora.skipped):
         print_line(line)
     if asked.as_json:
@@ -39,6 +41,7 @@ def run_plan(asked: PlanResearch) -> int:
                 },
                 "budget": asdict(inputs.budget),
                 "documents": plan.documents,
+                "sent": list(plan.sent),
                 "looked_at": plan.looked_at,
                 "unreachable_gates": [asdict(gate) for gate in plan.gates],
                 "inputs": inputs.as_inputs(),
@@ -50,9 +53,9 @@ def run_plan(asked: PlanResearch) -> int:
     return ExitCode.OK
 
 
-async def _plan(inputs: RunInputs) -> tuple[RunPlan, OpenedCorpora]:
+async def _plan(inputs: RunInputs, backends: Sequence[SearchBackend]) -> tuple[RunPlan, OpenedCorpora]:
     corpora = await corpora_of(inputs)
-    return await plan_of(inputs, corpora.searches), corpora
+    return await plan_of(inputs, corpora.searches, backends), corpora
 
 
 def plan_lines(plan: RunPlan, inputs: RunInputs) -> Iterator[str]:
@@ -67,7 +70,8 @@ def plan_lines(plan: RunPlan, inputs: RunInputs) -> Iterator[str]:
     budget = inputs.budget
     yield f"searches: at least {least}, likely {likely} or more, {most} at most"
     yield f"limits: {budget.fetches} documents, {budget.seconds:g} s, of which {budget.reserve:.0%} for the report"
-    yield f"sources: {counted(plan.documents)}; ages count to {inputs.as_of}"
+    yield f"sources: {counted(plan.documents)}{' and the web' if plan.sent else ''}; ages count to {inputs.as_of}"
+    yield from (f"  sent: {each}" for each in plan.sent)
     yield from (f"cannot pass: {gate_line(gate)}" for gate in plan.gates)
     if plan.gates:
         yield "  so the report will not be `full`, however good the answers are"

@@ -22,6 +22,7 @@ from smart_model_router.cli.output import (
 )
 from smart_model_router.cli.research_setup import (
     ResearchSettings,
+    backends_of,
     corpora_of,
     inputs_of,
     is_accepted,
@@ -142,8 +143,11 @@ async def _perform(asked: _Asked, begun: list[str]) -> tuple[ResearchResult, tup
     for line in told_skipped(corpora.skipped):
         print_line(line)
     model = "" if asked.has_ended else asked.inputs.model
+    backends = [] if asked.has_ended else backends_of(asked.inputs, asked.settings.research)
     workflows = asked.settings.workflows
-    async with opened_research(options.config, workflows, options.engine, corpora, model) as (research, store):
+    async with opened_research(
+        options.config, workflows, options.engine, corpora, model, backends
+    ) as (research, store):
         progress = ProgressLines(asked.inputs.budget)
 
         def say(event: ResearchEvent) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -22,23 +22,25 @@ from smart_model_router.config.research_sections import load_evaluation
 from smart_model_router.config.sections import WorkflowsConfig
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router_providers.local.model_file import data_directory
-from smart_model_router_research.assembly import research_inputs
+from smart_model_router_research.assembly import offered, research_backends, research_inputs
 from smart_model_router_research.deep.artefact_records import MANIFEST
 from smart_model_router_research.deep.corpus_file import CorpusError
 from smart_model_router_research.engine import SqliteRunStore, StoredRun
 from smart_model_router_research.model_forms.model_calls import ChatRouter
 from smart_model_router_research.pipeline.deep_research import DeepResearch, ResearchResult
 from smart_model_router_research.pipeline.opened_corpora import OpenedCorpora, open_corpora
-from smart_model_router_research.pipeline.run_inputs import RunInputs
+from smart_model_router_research.pipeline.run_inputs import CORPUS, RunInputs
 from smart_model_router_research.pipeline.workflow_file import NAME
+from smart_model_router_research.web.backends import SearchBackend
 from smart_model_router_scoring.options import ConfigError
 
 if TYPE_CHECKING:
     from smart_model_router.cli.research_commands import ResearchQuestion
 
 NO_SOURCE = (
-    "a source is needed: --corpus PATH (a folder, a document, or an index of smr index), or research.corpora in the "
-    "configuration. To try it: smr research demo, or smr research corpus pydoc DIR, which writes one"
+    "a source is needed: --corpus PATH (a folder, a document, or an index of smr index), research.corpora in the "
+    "configuration, a page (--seed-url URL), or the web ({backends}). To try it: smr research demo, or smr research "
+    "corpus pydoc DIR, which writes one"
 )
 
 
@@ -83,6 +85,8 @@ def inputs_of(asked: ResearchQuestion, settings: ResearchSettings, deliver: str 
             evaluation=settings.evaluation,
             goal=asked.goal,
             corpora=asked.corpus or None,
+            backends=_backends(asked),
+            seed_urls=tuple(asked.seed_url or ()) or None,
             as_of=asked.as_of,
             domain=asked.domain,
             max_rounds=asked.max_rounds,
@@ -97,9 +101,35 @@ def inputs_of(asked: ResearchQuestion, settings: ResearchSettings, deliver: str 
     if asked.offline and asked.model:
         wanted = "one of the two is needed: a model, or none"
         raise OptionFault([ConfigurationError("--offline", f"--model {asked.model}", wanted)])
-    if not inputs.corpora:
-        raise OptionFault([ConfigurationError("--corpus", [], NO_SOURCE)])
+    has_web = bool(inputs.seed_urls) or any(name != CORPUS for name in inputs.backends)
+    if not has_web and not inputs.corpora:
+        found = ", ".join(f"--backend {each.label}" for each in offered(os.environ))
+        raise OptionFault([ConfigurationError("--corpus", [], NO_SOURCE.format(backends=found))])
+    known = {each.name for each in backends_of(inputs, settings.research)} | {CORPUS}
+    for name in inputs.backends:
+        if name not in known:
+            labels = (each.label for each in (*settings.research.backends, *offered(os.environ)))
+            named = ", ".join(dict.fromkeys((CORPUS, *labels)))
+            raise OptionFault([ConfigurationError("--backend", name, f"one of these is needed: {named}")])
     return inputs
+
+
+def _backends(asked: ResearchQuestion) -> tuple[str, ...] | None:
+    """Return the back-ends that the options name; with `--corpus` the corpora too, None as configured."""
+    if not asked.backend:
+        return None
+    names = dict.fromkeys(asked.backend)
+    if asked.corpus:
+        names = dict.fromkeys((CORPUS, *names))
+    return tuple(names)
+
+
+def backends_of(inputs: RunInputs, research: ResearchConfig) -> list[SearchBackend]:
+    """Return the search back-ends of a run. Raises OptionFault for one that cannot be made."""
+    try:
+        return research_backends(research, os.environ, inputs.backends)
+    except ConfigurationError as error:
+        raise OptionFault([error]) from None
 
 
 def folder_of_runs() -> Path:
@@ -114,6 +144,7 @@ async def opened_research(
     engine: str | None = None,
     corpora: OpenedCorpora | None = None,
     model: str = "",
+    backends: Sequence[SearchBackend] = (),
 ) -> AsyncGenerator[tuple[DeepResearch, SqliteRunStore]]:
     """Open the runs of research and their store, and close them. Without `corpora` no run can go on.
 
@@ -125,6 +156,7 @@ async def opened_research(
                 router,
                 store=store,
                 corpora=() if corpora is None else corpora.searches,
+                backends=backends,
                 folder=folder_of_runs(),
                 engine=engine or workflows.engine,
                 lease=workflows.lease,
@@ -153,13 +185,13 @@ async def opened_router(config: Path | None, model: str, option: str = "--model"
 
 
 async def corpora_of(inputs: RunInputs, *, lost_too: bool = False) -> OpenedCorpora:
-    """Open the corpora of a run. Raises OptionFault, a line for each that cannot be used.
+    """Open the corpora of a run, where it searches them. Raises OptionFault, a line for each that cannot be used.
 
     With `lost_too`, for a run that goes on, these are told among those that are skipped.
     """
     try:
         return await open_corpora(
-            inputs.corpora,
+            inputs.corpora if CORPUS in inputs.backends else (),
             as_of=inputs.moment(),
             policy=inputs.policy(),
             cache=data_directory() / "research",

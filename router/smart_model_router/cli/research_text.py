@@ -16,6 +16,8 @@ OPTIONS: Mapping[str, str] = {
     "goal": "--goal",
     "as_of": "--as-of",
     "domain": "--domain",
+    "backends": "--backend",
+    "seed_urls": "--seed-url",
     "max_rounds": "--max-rounds",
     "min_ci": "--min-ci",
     "min_recent_sources": "--min-recent-sources",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache
 from typing import Annotated, Any, Literal, Protocol, get_args, get_origin, get_type_hints, runtime_checkable
 
@@ -15,6 +15,11 @@ FROM_KEY = "from_key"
 """Metadata of a field that is filled with the key of the mapping its owner stands in, and cannot be written."""
 SWITCH = "enabled"
 """A section that has this key may be written as the switch alone: `adaptive: false`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ByReference:
+    """A mark in annotations of secrets that a file never holds itself: `${NAME}`, `os.environ/NAME` or `file:/path`."""
 
 
 @runtime_checkable
@@ -29,7 +34,10 @@ class SupportsShortForm(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """An annotation taken apart. `base` is the plain type; `inner` that of the members of a list or mapping."""
+    """An annotation taken apart. `base` is the plain type; `inner` that of the members of a list or mapping.
+
+    `by_reference` says that its value is never written itself, only the name of the place that has it.
+    """
 
     base: Any
     optional: bool = False
@@ -37,6 +45,7 @@ class Hint:
     interval: Interval | None = None
     choices: tuple[Any, ...] = ()
     inner: Hint | None = None
+    by_reference: bool = False
 
     @property
     def member(self) -> Hint:
@@ -102,11 +111,12 @@ def read(annotation: Any) -> Hint:
     if type(None) in arguments:
         (member,) = [argument for argument in arguments if argument is not type(None)]
         found = read(member)
-        return Hint(found.base, True, found.unit, found.interval, found.choices, found.inner)
+        return replace(found, optional=True)
     if origin is Annotated:
         unit = next((mark for mark in arguments[1:] if isinstance(mark, Unit)), None)
         interval = next((mark for mark in arguments[1:] if isinstance(mark, Interval)), None)
-        return Hint(arguments[0], False, unit.name if unit else None, interval)
+        by_reference = any(isinstance(mark, ByReference) for mark in arguments[1:])
+        return Hint(arguments[0], False, unit.name if unit else None, interval, by_reference=by_reference)
     if origin is Literal:
         return Hint(type(arguments[0]), choices=arguments)
     if origin is tuple:

@@ -175,6 +175,9 @@ class _Reader:
             return given
         if not isinstance(given, str):
             raise ConfigurationError(spelled(path), _kind(given), f"{hint.describe()} is needed")
+        if hint.by_reference and not conversion.references(given):
+            wanted = "${NAME} is needed, the name of an environment variable, and not the key itself"
+            raise ConfigurationError(spelled(path), MASK, wanted)
         text = self._expanded(given, hint, path)
         read: object = text
         if hint.base is bool:

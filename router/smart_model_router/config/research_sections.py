@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from smart_model_router.config.files import placed_in_columns, read_file
+from smart_model_router.config.hints import ByReference
+from smart_model_router.config.secret import Secret, masked_urls
 from smart_model_router.core.checked_options import Count, CountOrZero, Interval, Options, Unit
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.domain.hosts import as_domain
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _DEEP = ("evaluation", "deep_research")
+CORPUS = "corpus"
+"""The back-end that `research.corpora` are searched by."""
+_BACKEND = re.compile(r"[\w.:-]{1,64}", re.ASCII)
 _ANALYST = re.compile(r"[a-z][a-z0-9_]{0,31}")
 Part = Annotated[float, Unit("ratio"), Interval(ge=0, le=1)]
 MetricWeight = Annotated[float, Interval(ge=0, le=1_000_000)]
@@ -142,19 +147,64 @@ class ResearchBudgetConfig(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
+class SearchBackendConfig(Options):
+    """A search back-end: `corpus`, a shipped kind, an entry point of `smart_model_router.search` or `package.module:X`.
+
+    `name` is the kind unless it is given. `url` is the address of SearXNG, `file` that of recorded searches; `options`
+    are for the back-ends of others.
+    """
+
+    kind: str
+    name: str | None = None
+    url: str | None = None
+    api_key: Annotated[Secret, ByReference()] | None = None
+    file: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    @staticmethod
+    def written_out(given: object) -> object:
+        """Return the mapping that a short form stands for: text is the kind itself."""
+        return {"kind": given} if isinstance(given, str) else given
+
+    @property
+    def label(self) -> str:
+        """The name by which runs know it."""
+        return self.name or self.kind
+
+    def faults(self, at: int) -> Iterator[ConfigurationError]:
+        """Yield what no single key shows, for the back-end of this number."""
+        path = ("research", "backends", at)
+        if not _BACKEND.fullmatch(self.label):
+            wanted = "a name of letters, digits, '_', '-' and '.' is needed, at most 64"
+            yield ConfigurationError(spelled((*path, "name")), self.label, wanted)
+        for key, kind in (("url", "searxng"), ("api_key", "tavily"), ("file", "recorded")):
+            if self.kind == kind and getattr(self, key) is None:
+                yield ConfigurationError(spelled((*path, key)), None, f"the kind {kind} needs it")
+        if self.url is not None and not _is_base_url(self.url):
+            wanted = "an http:// or https:// URL is needed, without a password and without a query"
+            yield ConfigurationError(spelled((*path, "url")), masked_urls(self.url), wanted)
+
+
+def _is_base_url(url: str) -> bool:
+    return re.fullmatch(r"https?://[^\s/@?#]+(?:/[^\s?#]*)?", url) is not None
+
+
+@dataclass(frozen=True, kw_only=True)
 class ResearchConfig(Options):
     """Runs of research: their sources, and their limits.
 
-    `corpora` are folders, files of documents, or indices that `smr index` made. `allow`, `block` and `source_tiers`
-    (A, B or C) are domains; each stands for all below it. Without `analysts` there are two: `ai`, which looks for
-    evidence, and `swe`, for quantities. `delivery` `always` shows a report that is too weak, too. `model` is a public
-    name of `models`, None for research without one; `tiers` are tiers of it by the wish of a step. With `gateway` the
-    gateway has routes of research: at most `runs_per_key` runs of a key go on at once, and a run that ended is deleted
-    with its report after `keep_days`.
+    `backends` are where sources are looked for; without any it is `corpora` alone. With `egress` `local_only` nothing
+    is searched and fetched outside of this machine. `corpora` are folders, files of documents, or indices that `smr
+    index` made. `allow`, `block` and `source_tiers` (A, B or C) are domains; each stands for all below it. Without
+    `analysts` there are two: `ai`, which looks for evidence, and `swe`, for quantities. `delivery` `always` shows a
+    report that is too weak, too. `model` is a public name of `models`, None for research without one; `tiers` are tiers
+    of it by the wish of a step. With `gateway` the gateway has routes of research: at most `runs_per_key` runs of a
+    key go on at once, and a run that ended is deleted with its report after `keep_days`.
     """
 
     corpora: tuple[str, ...] = ()
-    backends: tuple[Literal["corpus"], ...] = ("corpus",)
+    backends: tuple[SearchBackendConfig, ...] = ()
+    egress: Literal["public", "local_only"] = "public"
     allow: tuple[str, ...] = ()
     block: tuple[str, ...] = ()
     source_tiers: Mapping[str, Literal["A", "B", "C"]] = field(default_factory=dict)
@@ -177,8 +227,15 @@ class ResearchConfig(Options):
                     where = ("research", key, domain if key == "source_tiers" else at)
                     wanted = "a domain, such as example.org, without a scheme or a path, is needed"
                     yield ConfigurationError(spelled(where), domain, wanted)
-        if not self.backends:
-            yield ConfigurationError("research.backends", [], "at least one is needed, such as corpus")
+        labels = [backend.label for backend in self.backends]
+        for at, backend in enumerate(self.backends):
+            yield from backend.faults(at)
+            if backend.label in labels[:at]:
+                wanted = "a name that no other back-end has is needed"
+                yield ConfigurationError(spelled(("research", "backends", at, "name")), backend.label, wanted)
+            if self.egress == "local_only" and backend.kind != CORPUS:
+                wanted = "`corpus` alone is needed where research.egress is local_only: it would search the web"
+                yield ConfigurationError(spelled(("research", "backends", at)), backend.label, wanted)
         names = [analyst.name for analyst in self.analysts]
         for at, name in enumerate(names):
             if not _ANALYST.fullmatch(name) or name in names[:at]:

@@ -6,6 +6,7 @@ from dataclasses import MISSING, Field, fields
 from typing import Any
 
 from smart_model_router.config.hints import SWITCH, Hint, fields_of, key_field
+from smart_model_router.config.research_sections import SearchBackendConfig
 from smart_model_router.config.retired import RETIRED
 from smart_model_router.config.tree import ModelConfig, RouterConfig, TargetConfig, TierConfig
 
@@ -72,6 +73,8 @@ def _sections(section: Any, definitions: dict[str, Any]) -> list[dict[str, Any]]
     short: list[dict[str, Any]] = []
     if section is TargetConfig:
         short = [{"type": "string", "description": "provider/model"}]
+    if section is SearchBackendConfig:
+        short = [{"type": "string", "description": "corpus, or a kind that needs no options"}]
     if section is ModelConfig:  # a model with one tier may be written as the targets of that
         targets = {"targets": _taken(fields_of(TierConfig)["targets"], definitions)}
         others = {key: value for key, value in definitions[name]["properties"].items() if key != "tiers"}

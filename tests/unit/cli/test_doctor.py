@@ -18,6 +18,8 @@ from smart_model_router.cli.app import Doctor
 from smart_model_router.cli.commands import Check
 from smart_model_router.cli.doctor import research_findings
 from smart_model_router.config import ResearchConfig
+from smart_model_router.config.research_sections import SearchBackendConfig
+from smart_model_router.config.secret import Secret
 from smart_model_router_research.engine import NewRun, RunState, SqliteRunStore, engine_selector
 from smart_model_router_research.engine.run_schema import RUN_MIGRATIONS
 from tests.store_files import UNFIT
@@ -143,3 +145,22 @@ def test_each_corpus_of_the_configuration_is_told(tmp_path: Path) -> None:
     assert found[0].text == f"{tmp_path}/docs: folder, indexed by its first run"
     assert "not there" in found[1].text
     assert list(research_findings(ResearchConfig())) == []
+
+
+def test_each_back_end_of_the_configuration_is_told() -> None:
+    """Where it is, or why it cannot be made; nothing is sent."""
+    backends = (
+        SearchBackendConfig(kind="corpus"),
+        SearchBackendConfig(kind="searxng", url="http://search.example/"),
+        SearchBackendConfig(kind="tavily", name="paid", api_key=Secret("tvly-canary")),
+        SearchBackendConfig(kind="no.such:Class"),
+    )
+    found = list(research_findings(ResearchConfig(backends=backends)))
+
+    assert [(each.level, each.topic) for each in found] == [
+        ("ok", "backend searxng"),
+        ("ok", "backend paid"),
+        ("warning", "backend no.such:Class"),
+    ]
+    assert found[0].text.startswith("searxng at search.example")
+    assert "canary" not in str(found)

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+
+import pytest
+
 from smart_model_router.cli.doctor_finding import DoctorFinding
-from smart_model_router.cli.doctor_online import of_listing
+from smart_model_router.cli.doctor_online import backend_findings, of_listing
+from smart_model_router.config import ResearchConfig
+from smart_model_router.config.research_sections import SearchBackendConfig
+from smart_model_router.config.secret import Secret
 from smart_model_router.domain.outcome import Failure, FailureClass
 from smart_model_router.domain.ports import ListedModel
 from smart_model_router.domain.report_text import ProviderAdvice
+from tests.web_pages import Reply, SmallWeb
 
 ADVICE = ProviderAdvice(("$ACME_KEY",), "providers.acme.base_url")
 
@@ -33,3 +41,29 @@ def test_a_model_that_is_not_listed_is_a_warning_each() -> None:
     told = "it does not list 'gpt-6-lunar': did you mean 'gpt-6-luna'?"
     assert found == [DoctorFinding("warning", "online acme", told)]
     assert [one.level for one in of_listing("azure", [], ["any"], ADVICE)] == ["ok"]
+
+
+@pytest.mark.loopback
+def test_back_ends_are_asked_for_one_hit() -> None:
+    """One that answers is ok, one that refuses its key is a problem; one that cannot be made was told before."""
+    web = SmallWeb(
+        {
+            "engine/search": Reply('{"results": []}', headers={"Content-Type": "application/json"}),
+            "engine/locked/search": Reply(status=401),
+        }
+    )
+
+    async def main() -> list[DoctorFinding]:
+        async with web.serving():
+            backends = (
+                SearchBackendConfig(kind="searxng", url=web.engine),
+                SearchBackendConfig(kind="tavily", url=f"{web.engine}/locked", api_key=Secret("tvly-canary")),
+                SearchBackendConfig(kind="no.such:Class"),
+            )
+            return await backend_findings(ResearchConfig(backends=backends))
+
+    assert asyncio.run(main()) == [
+        DoctorFinding("ok", "online searxng", "answers, with no hit"),
+        DoctorFinding("problem", "online tavily", "it refuses the key (401)"),
+    ]
+    assert len(web.requests) == 2

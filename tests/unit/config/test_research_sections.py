@@ -37,8 +37,18 @@ def test_nothing_given_is_the_defaults() -> None:
     [
         ({"research": {"corpus": ["docs"]}}, "research.corpus"),
         ({"research": {"rounds": 5}}, "research.rounds"),
-        ({"research": {"backends": ["tavily"]}}, "research.backends[0]"),
-        ({"research": {"backends": []}}, "research.backends"),
+        ({"research": {"backends": ["tavily"]}}, "research.backends[0].api_key"),
+        ({"research": {"backends": ["searxng"]}}, "research.backends[0].url"),
+        ({"research": {"backends": ["recorded"]}}, "research.backends[0].file"),
+        ({"research": {"backends": ["corpus", {"name": "a"}]}}, "research.backends[1].kind"),
+        ({"research": {"backends": [{"kind": "arxiv", "depth": 2}]}}, "research.backends[0].depth"),
+        ({"research": {"backends": ["arxiv", "arxiv"]}}, "research.backends[1].name"),
+        ({"research": {"backends": [{"kind": "arxiv", "name": "a b"}]}}, "research.backends[0].name"),
+        ({"research": {"backends": [{"kind": "searxng", "url": "localhost"}]}}, "research.backends[0].url"),
+        ({"research": {"backends": [{"kind": "searxng", "url": "http://a:b@c/"}]}}, "research.backends[0].url"),
+        ({"research": {"backends": [{"kind": "tavily", "api_key": "tvly-written"}]}}, "research.backends[0].api_key"),
+        ({"research": {"egress": "local"}}, "research.egress"),
+        ({"research": {"egress": "local_only", "backends": ["corpus", "arxiv"]}}, "research.backends[1]"),
         ({"research": {"allow": ["https://example.org/"]}}, "research.allow[0]"),
         ({"research": {"block": ["example.org", "a b"]}}, "research.block[1]"),
         ({"research": {"source_tiers": {"a b": "A"}}}, "research.source_tiers['a b']"),
@@ -78,6 +88,22 @@ def test_a_mistake_is_refused_by_name(section: dict[str, Any], key: str) -> None
     with pytest.raises(ConfigurationError) as caught:
         read(**section)
     assert caught.value.key == key
+
+
+def test_a_key_of_a_back_end_is_named_and_never_written() -> None:
+    """By a variable, or a file; a key that stands in the file itself is refused, and not shown."""
+    environ = {"TAVILY_API_KEY": "tvly-canary"}
+    mapping = {"version": 1, "providers": {"s": {"kind": "scripted"}}, "models": {"m": {"targets": ["s/m"]}}}
+    section = {"backends": ["corpus", {"kind": "tavily", "api_key": "${TAVILY_API_KEY}"}]}
+    found = RouterConfig.from_mapping({**mapping, "research": section}, environ=environ).research
+
+    assert [each.label for each in found.backends] == ["corpus", "tavily"]
+    assert found.backends[1].api_key is not None
+    assert found.backends[1].api_key.reveal() == "tvly-canary"
+    assert "canary" not in repr(found)
+    with pytest.raises(ConfigurationError) as caught:
+        read(research={"backends": [{"kind": "tavily", "api_key": "tvly-canary"}]})
+    assert "canary" not in str(caught.value)
 
 
 def test_a_file_of_its_own_has_the_same_tree(tmp_path: Path) -> None:

@@ -18,10 +18,13 @@ from smart_model_router.config.research_sections import (
     EvaluationConfig,
     FloorThresholdsConfig,
     ResearchConfig,
+    SearchBackendConfig,
     TiebreakerWeightsConfig,
 )
-from smart_model_router_research.assembly import research_inputs
+from smart_model_router.domain.errors import ConfigurationError
+from smart_model_router_research.assembly import research_backends, research_inputs
 from smart_model_router_research.pipeline.run_inputs import ANALYSTS, ResearchBudget, RunInputs
+from smart_model_router_research.web.backends import BackendCaps, SearchHit, SearchQuery
 from smart_model_router_scoring.confidence import DEFAULT_WEIGHTS
 from smart_model_router_scoring.confidence.gates import FLOORS, TIER_THRESHOLDS
 from smart_model_router_scoring.decay import DOMAIN_RECENCY_DAYS
@@ -39,6 +42,8 @@ OTHERS: dict[str, Any] = {
     "patience": 5,
     "on_contradiction": "halt",
     "corpora": ("/a",),
+    "backends": (SearchBackendConfig(kind="arxiv"),),
+    "egress": "local_only",
     "allow": ("example.org",),
     "block": ("example.net",),
     "source_tiers": {"example.org": "B"},
@@ -72,13 +77,11 @@ def made(**given: Any) -> RunInputs:
     return research_inputs("What is it?", now=NOW, **given)
 
 
-ONE_CHOICE = {("backends",)}
-"""Keys with one choice so far."""
 OF_THE_GATEWAY = {("gateway",), ("runs_per_key",), ("keep_days",)}
 """Keys about runs that the gateway performs, which change none."""
 KEYS = [
     *[("evaluation", key) for key in leaves(EvaluationConfig())],
-    *[("research", key) for key in leaves(ResearchConfig()) if key not in ONE_CHOICE | OF_THE_GATEWAY],
+    *[("research", key) for key in leaves(ResearchConfig()) if key not in OF_THE_GATEWAY],
 ]
 
 
@@ -172,3 +175,66 @@ def test_an_input_that_is_none_is_refused_by_name(given: dict[str, Any], field: 
     with pytest.raises(ConfigError) as caught:
         made(**given)
     assert caught.value.field == field
+
+
+def test_the_back_ends_of_a_run_are_made_by_their_names() -> None:
+    """Those of the configuration first; arXiv, and Tavily where its key is in the environment, need none."""
+    config = ResearchConfig(
+        backends=(
+            SearchBackendConfig(kind="corpus"),
+            SearchBackendConfig(kind="searxng", name="mine", url="http://search.example/"),
+            SearchBackendConfig(kind="recorded", file="/a/searches.json"),
+        )
+    )
+
+    def names(*wanted: str, environ: dict[str, str] | None = None, research: ResearchConfig = config) -> list[str]:
+        return [each.name for each in research_backends(research, environ or {}, wanted)]
+
+    assert names("corpus", "mine", "recorded") == ["mine", "recorded"]
+    assert names("mine") == ["mine"]
+    assert names("arxiv", "tavily") == ["arxiv"]
+    assert names("arxiv", "tavily", environ={"TAVILY_API_KEY": "tvly-x"}, research=ResearchConfig()) == [
+        "arxiv",
+        "tavily",
+    ]
+    assert names("nowhere") == []
+
+
+def test_a_back_end_of_others_is_made_with_its_options() -> None:
+    """And with a name only where one is given; what is wrong is told with its place."""
+    module = f"{__name__}:OwnBackend"
+    config = ResearchConfig(
+        backends=(SearchBackendConfig(kind=module, options={"depth": "2"}), SearchBackendConfig(kind=f"{module}s"))
+    )
+    [found] = research_backends(config, {}, [module])
+
+    assert isinstance(found, OwnBackend)
+    assert found.depth == "2"
+    with pytest.raises(ConfigurationError) as caught:
+        research_backends(config, {}, [f"{module}s"])
+    assert caught.value.key == "research.backends[1].kind"
+
+
+def test_the_web_asks_for_ten_recent_sources() -> None:
+    """A corpus for one; what is written or given counts."""
+    web = ResearchConfig(backends=(SearchBackendConfig(kind="corpus"), SearchBackendConfig(kind="arxiv")))
+
+    assert (made(research=web).backends, made(research=web).min_recent_sources) == (("corpus", "arxiv"), 10)
+    assert made(research=web, backends=("corpus",)).min_recent_sources == 1
+    assert made(research=web, min_recent_sources=3).min_recent_sources == 3
+    assert made(seed_urls=("https://a.example/",)).min_recent_sources == 1
+
+
+class OwnBackend:
+    """A back-end of a user's own."""
+
+    name = "own"
+    caps = BackendCaps()
+
+    def __init__(self, depth: str) -> None:
+        self.depth = depth
+
+    async def search(self, query: SearchQuery) -> list[SearchHit]:
+        """Return nothing."""
+        del query
+        return []

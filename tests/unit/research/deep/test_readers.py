@@ -224,6 +224,34 @@ def test_a_missing_package_names_its_extra(
     assert error.value.extra == "research"
 
 
+def test_the_heading_of_a_short_page_is_no_part_of_its_first_sentence() -> None:
+    """The extractor gives bare lines of such a page: its headings, lists and paragraphs are taken from the markup."""
+    page = b"<h1>Arland</h1><p>The capital of Arland is Arville.</p><ul><li>Area: 84,012 sq km</li></ul>"
+    reading = read_response(page, "https://a.example/", HTML, CONTEXT)
+
+    assert reading.document is not None
+    assert reading.document.text == "# Arland\n\nThe capital of Arland is Arville.\n\n- Area: 84,012 sq km"
+
+
+@pytest.mark.parametrize(
+    ("raw", "text"),
+    [
+        ('{"capital": "Arville", "area": {"sq km": 84}, "none": null}', "capital: Arville\n\nsq km: 84"),
+        ('["One thing.", "Another\\nthing.", true]', "- One thing.\n\n- Another thing.\n\n- true"),
+        ('"one value"', "one value"),
+        ("{broken", "{broken"),
+        ("[" * 100_000, "[" * 100_000),
+    ],
+    ids=["object", "list", "value", "broken", "deep"],
+)
+def test_json_is_read_by_its_values(raw: str, text: str) -> None:
+    """Each is a block of its own: no sentence runs on into the next value; what is no JSON is text."""
+    reading = read_response(raw.encode(), "https://a.example/", {"Content-Type": "application/json"}, CONTEXT)
+
+    assert reading.document is not None
+    assert reading.document.text == text
+
+
 def test_a_pdf_of_a_server_has_closer_limits_than_one_of_a_folder() -> None:
     """Of 200 pages, 10 s and 512 MiB: the first pages of a longer one are read, and the rest is told."""
     raw = pdf_of(*(f"Page {number} says so." for number in range(1, 203)))

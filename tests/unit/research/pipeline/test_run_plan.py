@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,6 +15,9 @@ from smart_model_router_research.deep.quality import AuditConfig
 from smart_model_router_research.pipeline.opened_corpora import open_corpora
 from smart_model_router_research.pipeline.run_inputs import RunInputs
 from smart_model_router_research.pipeline.run_plan import plan_of, unreachable_gates
+from smart_model_router_research.web.recorded import RecordedBackend
+from smart_model_router_research.web.searxng import SearxngBackend
+from tests.research_worlds import ListedSearch
 
 AS_OF = datetime(2026, 3, 31, tzinfo=UTC)
 CONFIG = AuditConfig(metrics=MetricsConfig(as_of=AS_OF), min_recent_sources=1)
@@ -101,3 +105,25 @@ async def test_a_plan_counts_steps_and_searches(tmp_path: Path) -> None:
 
     once = await plan_of(replace(inputs, max_rounds=1), corpora.searches)
     assert (once.steps, once.searches) == ((11, 11, 11), (low, low, 60))
+
+
+def test_a_plan_says_what_goes_where_of_the_web() -> None:
+    """Back-ends with their hosts, pages that are named, and, beside a corpus, that none of its words do."""
+    inputs = RunInputs(
+        topic="When was Port Alder founded?",
+        as_of="2026-03-31",
+        backends=("corpus", "searxng", "recorded"),
+        seed_urls=("https://a.example/",),
+    )
+    backends = [SearxngBackend(url="http://search.example/"), RecordedBackend(searches={})]
+    alone, beside = (asyncio.run(plan_of(inputs, corpora, backends)) for corpora in ([], [ListedSearch()]))
+
+    assert alone.sent == (
+        "the questions and what is searched for them, to searxng (search.example)",
+        "nothing, to recorded",
+        "requests for the pages that you name (1), to their hosts",
+        "requests for pages that these find, 120 at most, to their hosts",
+    )
+    assert "in no words of your documents, to searxng" in beside.sent[0]
+    assert alone.gates == ()  # pages that are not known may pass every gate
+    assert asyncio.run(plan_of(RunInputs(topic="What is it?", as_of="2026-03-31"), [ListedSearch()])).sent == ()

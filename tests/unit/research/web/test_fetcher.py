@@ -128,7 +128,7 @@ def test_the_client_connects_to_nothing_that_was_not_checked() -> None:
                 await fetcher.fetch("http://127.0.0.1/")
             return caught.value.refusal
 
-    assert asyncio.run(main()) is FetchRefusal.ROBOTS  # its robots.txt cannot be read: the connection is refused
+    assert asyncio.run(main()) is FetchRefusal.CONNECTION
     assert web.requests == []
 
 
@@ -179,7 +179,7 @@ def test_tls_is_asked_for_by_name(tmp_path: Path) -> None:
 
 
 def test_a_certificate_of_another_host_is_refused(tmp_path: Path) -> None:
-    """As browsers do. Its robots.txt cannot be read either, and nothing is asked for."""
+    """As browsers do. Nothing is asked for."""
     web = SmallWeb({"example.org/": HELLO})
 
     async def main() -> None:
@@ -188,7 +188,7 @@ def test_a_certificate_of_another_host_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(FetchRefused) as caught:
         asyncio.run(main())
-    assert caught.value.refusal is FetchRefusal.ROBOTS
+    assert caught.value.refusal is FetchRefusal.CONNECTION
     assert web.requests == []
 
 
@@ -339,7 +339,8 @@ def test_robots_are_honoured(robots: Reply, path: str, is_allowed: bool) -> None
     if is_allowed:
         assert fetched(web, f"http://example.org{path}").content
     else:
-        assert refused(web, f"http://example.org{path}") is FetchRefusal.ROBOTS
+        no_answer = FetchRefusal.CONNECTION if robots.raw else FetchRefusal.ROBOTS
+        assert refused(web, f"http://example.org{path}") is no_answer
         assert f"example.org{path}" not in web.urls
 
 
