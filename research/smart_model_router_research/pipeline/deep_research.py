@@ -106,12 +106,12 @@ class DeepResearch:
     say so.
 
     `corpora` are paths (folders, documents, index files) and sources that can be searched, in their order; paths are
-    opened with the first run. `backends` search the web, and `fetcher` reads what they find. `store` is one in memory
-    by default, `folder` a temporary one, which goes with `aclose`. `engine` is `auto`, `kahn` or `langgraph`.
-    `workflow` stands in for the shipped one; it has steps of the same names. Each of `observers` is called with every
-    event of the engine. New runs are noted as those of `owner`, and are refused (TooManyRuns) while `runs_at_once` of
-    the same owner go on in the store. A run is held for `lease` seconds, anew with every `heartbeat`, which hears of a
-    cancellation by another process. Raises UnsuitableStore for a store without documents.
+    opened with the first run. `backends` search the web, and `fetcher` reads what they find; several share WebSources.
+    `store` is one in memory by default, `folder` a temporary one, which goes with `aclose`. `engine` is `auto`, `kahn`
+    or `langgraph`. `workflow` stands in for the shipped one; it has steps of the same names. Each of `observers` is
+    called with every event of the engine. New runs are noted as those of `owner`, and are refused (TooManyRuns) while
+    `runs_at_once` of the same owner go on in the store. A run is held for `lease` seconds, anew with every `heartbeat`,
+    which hears of a cancellation by another process. Raises UnsuitableStore for a store without documents.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class DeepResearch:
         router: ChatRouter | None = None,
         *,
         corpora: Sequence[DocumentSearch | str | Path] = (),
-        backends: Sequence[SearchBackend] = (),
+        backends: Sequence[SearchBackend] | WebSources = (),
         fetcher: SafeFetcher | None = None,
         store: RunStore | None = None,
         folder: Path | None = None,
@@ -142,7 +142,9 @@ class DeepResearch:
         self._store: RunStore = kept
         self._values = StoredValues(kept)
         self._corpora = tuple(corpora)
-        self._web = WebSources(backends, self._clock, wall, fetcher)
+        if not isinstance(backends, WebSources):
+            backends = WebSources(backends, self._clock, wall, fetcher)
+        self._web = backends
         self._searches: dict[tuple[object, ...], tuple[DocumentSearch, ...]] = {}
         self._opening = asyncio.Lock()
         self._temporary = tempfile.TemporaryDirectory(prefix="smr-research-") if folder is None else None

@@ -39,9 +39,11 @@ from smart_model_router_research.pipeline.deep_research import (
 )
 from smart_model_router_research.pipeline.opened_corpora import OpenedCorpora, open_corpora
 from smart_model_router_research.pipeline.research_events import ResearchEvent, events_of, first_to_read
-from smart_model_router_research.pipeline.run_inputs import RunInputs
+from smart_model_router_research.pipeline.run_inputs import CORPUS, RunInputs
 from smart_model_router_research.pipeline.stored_values import StoredValues
+from smart_model_router_research.pipeline.web_sources import WebSources
 from smart_model_router_research.pipeline.workflow_file import NAME
+from smart_model_router_research.web.backends import SearchBackend
 
 POLL_SECONDS = 0.5
 """The pause of a reader between two looks at a run of another process."""
@@ -81,9 +83,9 @@ class ResearchHost:
     """The runs of a server, on one event loop. Every run has an owner; corpora are those that its inputs name.
 
     `folder` has the artefacts of each run, `cache` the indexes of corpora; `lease` and `heartbeat` are seconds, as
-    those of DeepResearch. `router_of` gives the router that answers for the models of the runs of an owner. The store
-    is closed with `aclose`, which
-    leaves what goes on here to be gone on with by another process.
+    those of DeepResearch. `router_of` gives the router that answers for the models of the runs of an owner, and
+    `backends` search the web for all of them. The store is closed with `aclose`, which leaves what goes on here to be
+    gone on with by another process.
     """
 
     def __init__(
@@ -96,6 +98,7 @@ class ResearchHost:
         lease: float = LEASE_SECONDS,
         heartbeat: float = HEARTBEAT_SECONDS,
         router_of: Callable[[str], ChatRouter | None] = _no_router,
+        backends: Sequence[SearchBackend] = (),
         clock: Clock | None = None,
         wall: Callable[[], float] = WallClock.now,
     ) -> None:
@@ -108,6 +111,7 @@ class ResearchHost:
         self._router_of = router_of
         self._clock = clock or SystemClock()
         self._wall = wall
+        self._web = WebSources(backends, self._clock, wall)
         self._values = StoredValues(store)  # type: ignore[arg-type]  # the first DeepResearch checks it
         self._kept = DeepResearch(corpora=(), store=store, folder=folder, engine=engine)
         self._hosted: dict[str, _Hosted] = {}
@@ -304,7 +308,7 @@ class ResearchHost:
 
     async def _open(self, inputs: RunInputs, *, lost_too: bool) -> OpenedCorpora:
         return await open_corpora(
-            inputs.corpora,
+            inputs.corpora if CORPUS in inputs.backends else (),
             as_of=inputs.moment(),
             policy=inputs.policy(),
             cache=self._cache,
@@ -327,6 +331,7 @@ class ResearchHost:
         return DeepResearch(
             self._router_of(owner),
             corpora=searches,
+            backends=self._web,
             store=self._store,
             folder=self._folder,
             engine=self._engine,

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smart_model_router.config import EvaluationConfig, ResearchConfig
-from smart_model_router.config.research_sections import ResearchBudgetConfig
+from smart_model_router.config.research_sections import ResearchBudgetConfig, SearchBackendConfig
 from smart_model_router.gateway.research.research_request import OPERATORS, AskedRun, read_run
 from smart_model_router.http_api import Problem, ProblemError
 from smart_model_router_research.pipeline.run_inputs import RunInputs
@@ -111,3 +111,23 @@ def test_a_gateway_without_research_imports_nothing_of_it() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_a_gateway_without_corpora_may_search_the_web() -> None:
+    """As its operator configured; a client names neither back-ends nor pages, and no corpus that is not there."""
+    web = ResearchConfig(backends=(SearchBackendConfig(kind="arxiv"),))
+
+    def asked(body: dict[str, Any], research: ResearchConfig) -> RunInputs:
+        content = json.dumps({"topic": "What is it?", **body}).encode()
+        return read_run(content, research=research, evaluation=EvaluationConfig(), corpora={}, usd_left=1.0, now=NOW)
+
+    found = asked({}, web)
+    assert (found.corpora, found.backends, found.min_recent_sources) == ((), ("arxiv",), 10)
+    for body, research in (
+        ({}, ResearchConfig()),
+        ({"corpora": ["atlas"]}, web),
+        ({"seed_urls": ["http://a.example/"]}, web),
+        ({"egress": "public"}, web),
+    ):
+        with pytest.raises(ProblemError):
+            asked(body, research)

@@ -19,7 +19,7 @@ from smart_model_router.http_api.api_errors import BAD_REQUEST
 from smart_model_router.http_api.http_reply import encoded
 from smart_model_router.wires.values import decode_any, is_object
 from smart_model_router_research.assembly import research_inputs
-from smart_model_router_research.pipeline.run_inputs import AnalystRole, RunInputs
+from smart_model_router_research.pipeline.run_inputs import CORPUS, AnalystRole, RunInputs
 from smart_model_router_scoring.options import ConfigError
 
 _STRICT = ConfigDict(extra="forbid", strict=True)
@@ -73,7 +73,7 @@ class AskedRun:
     budget: AskedBudget | None = None
 
 
-OPERATORS = ("allow", "block", "tiers", "recency_windows", "backends")
+OPERATORS = ("allow", "block", "tiers", "recency_windows", "backends", "seed_urls", "egress")
 """The inputs of runs that are the operator's to decide: a client cannot give them."""
 
 
@@ -122,7 +122,7 @@ def inputs_of(
             now=now,
             research=research,
             evaluation=evaluation,
-            corpora=_paths(asked.corpora, corpora),
+            corpora=_paths(asked.corpora, corpora, has_web=any(each.kind != CORPUS for each in research.backends)),
             budget=budget,
             **given,
         )
@@ -162,9 +162,9 @@ def _analyst(asked: AskedAnalyst) -> AnalystRole:
         raise _bad(error.field, error.value, f"{error.allowed} is needed") from None
 
 
-def _paths(names: Sequence[str] | None, corpora: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return the paths of corpora by their names; of all without names."""
-    if not corpora:
+def _paths(names: Sequence[str] | None, corpora: Mapping[str, Sequence[str]], *, has_web: bool) -> list[str]:
+    """Return the paths of corpora by their names; of all without names. With the web there may be none."""
+    if not corpora and not (has_web and names is None):
         raise ProblemError(
             BAD_REQUEST, "corpora: the configuration has none (research.corpora), so nothing can be read"
         )

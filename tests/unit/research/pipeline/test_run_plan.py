@@ -15,6 +15,7 @@ from smart_model_router_research.deep.quality import AuditConfig
 from smart_model_router_research.pipeline.opened_corpora import open_corpora
 from smart_model_router_research.pipeline.run_inputs import RunInputs
 from smart_model_router_research.pipeline.run_plan import plan_of, unreachable_gates
+from smart_model_router_research.web.backends import SearchBackend
 from smart_model_router_research.web.recorded import RecordedBackend
 from smart_model_router_research.web.searxng import SearxngBackend
 from tests.research_worlds import ListedSearch
@@ -115,7 +116,7 @@ def test_a_plan_says_what_goes_where_of_the_web() -> None:
         backends=("corpus", "searxng", "recorded"),
         seed_urls=("https://a.example/",),
     )
-    backends = [SearxngBackend(url="http://search.example/"), RecordedBackend(searches={})]
+    backends: list[SearchBackend] = [SearxngBackend(url="http://search.example/"), RecordedBackend(searches={})]
     alone, beside = (asyncio.run(plan_of(inputs, corpora, backends)) for corpora in ([], [ListedSearch()]))
 
     assert alone.sent == (
