@@ -36,7 +36,7 @@ class HandbookSearch:
 async def main() -> None:
     """Ask the back-end alone; `research.run("...")` would ask it, fetch what it finds, and answer."""
     backend: SearchBackend = HandbookSearch()
-    for hit in await backend.search(SearchQuery(text="who pays for travel")):
+    for hit in await backend.search(SearchQuery(text="expenses of a trip")):
         print(f"{hit.title}: {hit.url}")
     async with DeepResearch(backends=[backend]):
         print("research asks:", backend.name)

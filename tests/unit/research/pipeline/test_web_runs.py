@@ -79,7 +79,7 @@ def run(
 ) -> Ended:
     """Run a topic over a web, whose search engine is the one of `engine/search`."""
     backends = ("corpus", "searxng") if corpora else ("searxng",)
-    given = {"as_of": AS_OF, "min_recent_sources": 1, "backends": backends, **inputs}
+    given: dict[str, Any] = {"as_of": AS_OF, "min_recent_sources": 1, "backends": backends, **inputs}
 
     async def main() -> Ended:
         async with web.serving():
