@@ -47,7 +47,7 @@ class WebSearch:
         if not text.strip():
             return []
         hits = await self._hits(" ".join(text.split()))
-        found = await self._read(hits, PAGES if most <= HITS else MORE_PAGES)
+        found = await self._read(hits, min(most, PAGES) if most <= HITS else MORE_PAGES)
         self._diary.unread += bool(hits and not found)
         return found
 
