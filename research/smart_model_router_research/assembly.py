@@ -60,6 +60,11 @@ def research_backends(
     return [_backend(*known[name]) for name in known if name in wanted]
 
 
+def configured_backends(research: ResearchConfig, environ: Mapping[str, str]) -> list[SearchBackend]:
+    """Return all search back-ends of the configuration. Raises ConfigurationError, with the key."""
+    return research_backends(research, environ, [each.label for each in research.backends])
+
+
 def offered(environ: Mapping[str, str]) -> tuple[SearchBackendConfig, ...]:
     """Return the back-ends that can be used without a configuration: arXiv, and Tavily where `$TAVILY_API_KEY` is."""
     key = environ.get(TAVILY_KEY, "").strip()

@@ -229,6 +229,8 @@ def test_the_web_is_asked_only_for_what_may_be_asked(smr: Smr) -> None:
     inside = smr("research", "run", TOPIC, "--seed-url", "http://127.0.0.1/")
     password = smr("research", "run", TOPIC, "--seed-url", "http://me:secret@example.org/")
     planned = smr("research", "plan", TOPIC, "--backend", "arxiv")
+    written(smr.folder / "docs", PAGES)
+    beside = smr("research", "plan", TOPIC, "--backend", "arxiv", "--corpus", "docs")
 
     assert (unknown.returncode, unknown.stderr) == (
         2,
@@ -240,6 +242,8 @@ def test_the_web_is_asked_only_for_what_may_be_asked(smr: Smr) -> None:
     assert password.returncode == 2
     assert "secret" not in password.stderr
     assert "sent: the questions and what is searched for them, to arxiv (export.arxiv.org)" in planned.stdout
+    assert "sources: 2 documents and the web" in beside.stdout
+    assert "in no words of your documents, to arxiv" in beside.stdout
 
 
 def test_under_local_only_the_web_is_refused_by_the_configuration(smr: Smr) -> None:

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import Awaitable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from smart_model_router.cli.output import ExitCode, OptionFault, print_line
-from smart_model_router.cli.research_setup import NO_SOURCE, ResearchSettings, folder_of_runs, settings_of
+from smart_model_router.cli.output import ExitCode, print_line
+from smart_model_router.cli.research_setup import (
+    ResearchSettings,
+    asked_backends,
+    folder_of_runs,
+    no_source,
+    settings_of,
+)
 from smart_model_router.domain.errors import ConfigurationError, SmartRouterError
 from smart_model_router_providers.local.model_file import data_directory
-from smart_model_router_research.assembly import research_inputs, run_store
+from smart_model_router_research.assembly import configured_backends, research_inputs, run_store
 from smart_model_router_research.engine import RunNotFound
 from smart_model_router_research.pipeline.research_host import NextEvents, ResearchHost
-from smart_model_router_research.pipeline.run_inputs import ResearchBudget, RunInputs
+from smart_model_router_research.pipeline.run_inputs import CORPUS, ResearchBudget, RunInputs
 from smart_model_router_research.pipeline.told_runs import standing_of_run
 from smart_model_router_scoring.options import ConfigError
 
@@ -38,14 +45,14 @@ def run_mcp(asked: ServeResearch) -> int:
         raise ConfigurationError("smr research mcp", missing.name, wanted) from None
     settings = settings_of(asked.config)
     corpora = asked.corpus or list(settings.research.corpora)
-    if not corpora:
-        raise OptionFault([ConfigurationError("--corpus", [], NO_SOURCE)])
+    if not corpora and all(each.kind == CORPUS for each in settings.research.backends):
+        raise no_source()
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
-    asyncio.run(_serve(settings, corpora))
+    asyncio.run(_serve(settings, corpora, asked_backends(asked.corpus, None, settings.research)))
     return ExitCode.OK
 
 
-async def _serve(settings: ResearchSettings, corpora: Sequence[str]) -> None:
+async def _serve(settings: ResearchSettings, corpora: Sequence[str], backends: tuple[str, ...] | None) -> None:
     from smart_model_router_research.mcp_tools import research_server  # noqa: PLC0415 - an extra
 
     host = ResearchHost(
@@ -55,8 +62,9 @@ async def _serve(settings: ResearchSettings, corpora: Sequence[str]) -> None:
         engine=settings.workflows.engine,
         lease=settings.workflows.lease,
         heartbeat=settings.workflows.heartbeat,
+        backends=configured_backends(settings.research, os.environ),
     )
-    desk = LocalDesk(host, settings, corpora)
+    desk = LocalDesk(host, settings, corpora, backends)
     try:
         await research_server(lambda _: desk, over_stdio=True).run_stdio_async()
     finally:
@@ -69,11 +77,18 @@ async def _serve(settings: ResearchSettings, corpora: Sequence[str]) -> None:
 class LocalDesk:
     """Research for the user of this machine, over the corpora of the command or the configuration."""
 
-    def __init__(self, host: ResearchHost, settings: ResearchSettings, corpora: Sequence[str]) -> None:
+    def __init__(
+        self,
+        host: ResearchHost,
+        settings: ResearchSettings,
+        corpora: Sequence[str],
+        backends: tuple[str, ...] | None,
+    ) -> None:
         self.stopping = asyncio.Event()
         self._host = host
         self._settings = settings
         self._corpora = corpora
+        self._backends = backends
 
     @property
     def budget(self) -> ResearchBudget:
@@ -130,6 +145,7 @@ class LocalDesk:
                 research=settings.research,
                 evaluation=settings.evaluation,
                 corpora=self._corpora,
+                backends=self._backends,
                 **given,
             )
         except ConfigError as error:

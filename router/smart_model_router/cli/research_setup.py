@@ -37,12 +37,6 @@ from smart_model_router_scoring.options import ConfigError
 if TYPE_CHECKING:
     from smart_model_router.cli.research_commands import ResearchQuestion
 
-NO_SOURCE = (
-    "a source is needed: --corpus PATH (a folder, a document, or an index of smr index), research.corpora in the "
-    "configuration, a page (--seed-url URL), or the web ({backends}). To try it: smr research demo, or smr research "
-    "corpus pydoc DIR, which writes one"
-)
-
 
 @dataclass(frozen=True, slots=True)
 class ResearchSettings:
@@ -75,6 +69,17 @@ def _evaluation_in(file: Path) -> EvaluationConfig:
         raise OptionFault([first, *error.others]) from None
 
 
+def no_source() -> OptionFault:
+    """Return the fault of a command that has nothing to read, with all that would be a source here."""
+    backends = ", ".join(f"--backend {each.label}" for each in offered(os.environ))
+    wanted = (
+        "a source is needed: --corpus PATH (a folder, a document, or an index of smr index), research.corpora in the "
+        f"configuration, a page (--seed-url URL), or the web ({backends}). To try it: smr research demo, or smr "
+        "research corpus pydoc DIR, which writes one"
+    )
+    return OptionFault([ConfigurationError("--corpus", [], wanted)])
+
+
 def inputs_of(asked: ResearchQuestion, settings: ResearchSettings, deliver: str | None = None) -> RunInputs:
     """Return the inputs of a run by the options and the settings. Raises OptionFault, also without a source."""
     try:
@@ -85,7 +90,7 @@ def inputs_of(asked: ResearchQuestion, settings: ResearchSettings, deliver: str 
             evaluation=settings.evaluation,
             goal=asked.goal,
             corpora=asked.corpus or None,
-            backends=_backends(asked),
+            backends=asked_backends(asked.corpus, asked.backend, settings.research),
             seed_urls=tuple(asked.seed_url or ()) or None,
             as_of=asked.as_of,
             domain=asked.domain,
@@ -103,8 +108,7 @@ def inputs_of(asked: ResearchQuestion, settings: ResearchSettings, deliver: str 
         raise OptionFault([ConfigurationError("--offline", f"--model {asked.model}", wanted)])
     has_web = bool(inputs.seed_urls) or any(name != CORPUS for name in inputs.backends)
     if not has_web and not inputs.corpora:
-        found = ", ".join(f"--backend {each.label}" for each in offered(os.environ))
-        raise OptionFault([ConfigurationError("--corpus", [], NO_SOURCE.format(backends=found))])
+        raise no_source()
     known = {each.name for each in backends_of(inputs, settings.research)} | {CORPUS}
     for name in inputs.backends:
         if name not in known:
@@ -114,14 +118,15 @@ def inputs_of(asked: ResearchQuestion, settings: ResearchSettings, deliver: str 
     return inputs
 
 
-def _backends(asked: ResearchQuestion) -> tuple[str, ...] | None:
-    """Return the back-ends that the options name; with `--corpus` the corpora too, None as configured."""
-    if not asked.backend:
-        return None
-    names = dict.fromkeys(asked.backend)
-    if asked.corpus:
-        names = dict.fromkeys((CORPUS, *names))
-    return tuple(names)
+def asked_backends(
+    corpus: Sequence[str] | None, backend: Sequence[str] | None, research: ResearchConfig
+) -> tuple[str, ...] | None:
+    """Return the back-ends of a command: those that it names, else the configured ones; None without either.
+
+    A corpus that the command names is searched in any case.
+    """
+    names = [*([CORPUS] if corpus else []), *(backend or [each.label for each in research.backends])]
+    return tuple(dict.fromkeys(names)) or None
 
 
 def backends_of(inputs: RunInputs, research: ResearchConfig) -> list[SearchBackend]:

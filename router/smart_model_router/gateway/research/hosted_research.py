@@ -16,7 +16,7 @@ from smart_model_router.gateway.research.charged_router import ChargedRouter
 from smart_model_router.gateway.research.loop_thread import LoopThread
 from smart_model_router.gateway.router_generation import RouterGeneration
 from smart_model_router_providers.local.model_file import data_directory
-from smart_model_router_research.assembly import research_backends, run_store
+from smart_model_router_research.assembly import configured_backends, run_store
 from smart_model_router_research.pipeline.opened_corpora import corpus_names
 from smart_model_router_research.pipeline.research_host import ResearchHost
 from smart_model_router_research.pipeline.run_inputs import RunInputs, absolute_paths
@@ -46,7 +46,7 @@ class HostedResearch:
             lease=config.workflows.lease,
             heartbeat=config.workflows.heartbeat,
             router_of=self._router_of,
-            backends=research_backends(config.research, os.environ, [each.label for each in config.research.backends]),
+            backends=configured_backends(config.research, os.environ),
         )
         self._home = asyncio.get_running_loop()
         self._thread = LoopThread("smart-model-router research")
