@@ -145,9 +145,10 @@ async def _perform(asked: _Asked, begun: list[str]) -> tuple[ResearchResult, tup
     model = "" if asked.has_ended else asked.inputs.model
     backends = [] if asked.has_ended else backends_of(asked.inputs, asked.settings.research)
     workflows = asked.settings.workflows
-    async with opened_research(
-        options.config, workflows, options.engine, corpora, model, backends
-    ) as (research, store):
+    async with opened_research(options.config, workflows, options.engine, corpora, model, backends) as (
+        research,
+        store,
+    ):
         progress = ProgressLines(asked.inputs.budget)
 
         def say(event: ResearchEvent) -> None:
