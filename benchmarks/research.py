@@ -1,4 +1,4 @@
-"""The cost of a run of research without a model: one question, many at once, resumed, over many documents.
+"""The cost of a run of research: one question, many at once, resumed, over many documents, beside model calls.
 
     python -m benchmarks.research
 
@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarks._measure import Figure, report
@@ -25,6 +26,7 @@ from smart_model_router_research.engine import SqliteRunStore
 from smart_model_router_research.pipeline.deep_research import DeepResearch
 from smart_model_router_research.pipeline.opened_corpora import open_corpora
 from smart_model_router_research.pipeline.run_inputs import RunInputs
+from tests.scripted_models import EMPTY, Reply, ScriptedRouter, Shown
 
 AS_OF = "2026-07-01"
 COUNTRIES = 256
@@ -189,6 +191,42 @@ def memory(base: Path) -> Figure:
     return Figure(f"a run over {DOCUMENTS:,} documents", peak, "MB at most", before, "after its imports", 300.0)
 
 
+def busy(name: str, shown: Shown, number: int) -> Reply:
+    """Reply as a model that uses all that it may: eight turns, each with another search, and eight claims."""
+    if name == "tree.v1":
+        ids = [each["id"] for each in shown["questions"]]
+        queries = [
+            {"question": ids[0], "text": f"goods of kind {at} {number}", "purpose": "background"} for at in range(6)
+        ]
+        return {"branches": [{"hypothesis": "h", "queries": queries, "evidence": 1, "novelty": 1, "cost": 0}] * 3}
+    if name == "reader.v1":
+        return {"thought": "t", "action": "search", "argument": f"Land{number} goods of kind {number % 40}"}
+    if name == "analyst.v1":
+        rows = [(each["id"], each["text"].split("\n")[-1]) for each in shown["passages"][:8]]
+        return {"claims": [{"source": source, "quote": quote, "text": quote} for source, quote in rows]}
+    return EMPTY[name]
+
+
+def with_model(base: Path) -> Figure:
+    """CPU of a run's own work beside its model calls, where the model uses all four rounds, against none."""
+
+    async def run(router: ScriptedRouter | None) -> tuple[float, int]:
+        store = SqliteRunStore(base / f"model-{router is not None}.db")
+        topic = "Why do ships of Land7 sail to Land8?"
+        async with DeepResearch(router, store=store, corpora=[base / "pages"], folder=base / "runs") as runs:
+            given = replace(inputs(topic), model="smart" if router else "")
+            await runs.run(given, f"warm-{router is not None}")
+            start = time.process_time()
+            await runs.run(given, f"model-{router is not None}")
+            taken = time.process_time() - start
+        await store.aclose()
+        return taken, len(router.asked) // 2 if router else 0
+
+    (taken, calls), (alone, _) = asyncio.run(run(ScriptedRouter(busy))), asyncio.run(run(None))
+    name = f"a run's own work beside {calls} model calls"
+    return Figure(name, taken, "s CPU", alone, "the same run without a model", 2.0)
+
+
 def imported() -> Figure:
     """Modules of research and of the engines' library that `import smart_model_router` brings."""
     counted = "import sys, smart_model_router; print(sum('research' in m or 'langgraph' in m for m in sys.modules))"
@@ -202,7 +240,7 @@ def main() -> int:
         base, large = Path(name) / "small", Path(name) / "large"
         pages(base / "pages", COUNTRIES)
         pages(large / "pages", DOCUMENTS)
-        code: int = report(*one_question(base), many(base), resumes(base), memory(large), imported())
+        code: int = report(*one_question(base), many(base), resumes(base), with_model(base), memory(large), imported())
     return code
 
 

@@ -17,7 +17,8 @@ from smart_model_router_research.engine import MemoryRunStore
 from smart_model_router_research.model_forms.model_calls import AT_ONCE, prompt_hash
 from smart_model_router_research.pipeline.deep_research import ResearchResult
 from smart_model_router_research.pipeline.run_inputs import AnalystRole, ResearchBudget
-from tests.research_worlds import ListedSearch, inputs, page, research
+from tests.fixtures.research.judging import FOLDERS
+from tests.research_worlds import ENGINES, ListedSearch, comparable, inputs, page, research
 from tests.scripted_models import EMPTY, Reply, ScriptedRouter, Shown, competent
 
 LIBRARY = (
@@ -345,3 +346,37 @@ def test_a_summary_says_only_what_its_claims_say(tmp_path: Path) -> None:
     assert "Tuesdays" not in found.report
     assert "certain" not in found.report.partition("## Summary")[2].partition("##")[0]
     assert any("final_synthesis: 3 of what the model wrote" in note for note in found.model_notes)
+
+
+@pytest.mark.parametrize(
+    ("folder", "question", "quote"),
+    [
+        ("bakery", "Whose apprentice is Jonas Pohl?", "Marta Lind's apprentice is Jonas Pohl."),
+        ("harbour", "What was the Petrel called before?", "Until 2004 the Petrel was called Northern Light."),
+        ("region", "How much does entry to the park of Selm cost?", "Entry costs 12 euros, in Selm 8 euros."),
+        ("services", "What language is Mailer written in?", "Mailer is written in Go."),
+    ],
+)
+def test_a_competent_model_answers_more_than_code(tmp_path: Path, folder: str, question: str, quote: str) -> None:
+    """Questions on folders that users wrote, of which code finds no answer that it can tell from its neighbours."""
+    files = sorted((FOLDERS / folder).glob("*.md"))
+    pages = [page(file.name, file.read_text("utf-8")) for file in files]
+    router = ScriptedRouter(competent({question: [quote]}), other="q/verifier")
+
+    without, found = run(tmp_path / "a", question, None, pages), run(tmp_path / "b", question, router, pages)
+
+    assert without.answers == ()
+    assert (found.answers, found.unanswered) == ((quote,), ())
+
+
+def test_both_engines_write_the_same_with_the_same_model(tmp_path: Path) -> None:
+    """X7: the same inputs and the same replies give the same bytes."""
+
+    async def main(engine: str) -> Mapping[str, bytes]:
+        router = ScriptedRouter(competent(KNOWN), other="q/verifier")
+        runs = research(tmp_path / engine, engine, ListedSearch(PAGES), router=router, clock=LoopClock())
+        await runs.run(inputs(f"{KILN_DAY} {LOAN}", model="smart"), "run")
+        return comparable(tmp_path / engine / "run")
+
+    one, other = (run_virtual(main(engine)) for engine in ENGINES)
+    assert one == other
