@@ -13,6 +13,7 @@ import pytest
 
 from smart_model_router_providers.fault import Fault
 from tests.browser.fleet import OPEN_SECONDS, RESILIENCE, Stage, Watched, browsing, playwright, stage
+from tests.e2e.research_gateway import ADMIN, LONG, OTHER, TEAM, TOPIC, research_gateway
 
 pytestmark = pytest.mark.loopback
 PRIMARY = "ao/big"
@@ -243,6 +244,41 @@ def test_an_hour_of_pictures_of_200_targets_is_light(scene: Stage, look: Look) -
     assert heap < 10e6
 
 
+def left_open(folder: Path) -> str:
+    """Leave a run of a key that the gateway will not have any more; returns its id."""
+    with research_gateway(folder, keys={"gone": {"key": "gone-key"}}) as gateway:
+        run = gateway.begin(LONG, {"authorization": "Bearer gone-key"})
+        gateway.served.stop()
+    return run
+
+
+def test_research_has_a_card(tmp_path: Path, look: Look) -> None:
+    """Runs of every key with round, index and spend; a topic is text."""
+    evil = "What is the capital of Land 1? <img src=x onerror=alert(1)>"
+    left_open(tmp_path)
+    with research_gateway(tmp_path, keys={}) as gateway:
+        gateway.ended(gateway.begin(evil, {}), {})
+        watched = look(gateway.served.base_url)
+        page = watched.open()
+        card = page.get_by_role("region", name="Research")
+        expect(page.locator("#research-told")).to_have_text("1 run is open.")
+        expect(card.locator("tbody tr").nth(1).locator(".pill")).to_have_text("interrupted")
+        row = card.locator("tbody tr").first
+        expect(row.locator("th")).to_have_text(evil)
+        expect(row.locator(".pill")).to_have_text("completed")
+        expect(row.locator("td.n").nth(0)).to_have_text(re.compile(r"^[1-4] / 4$"))
+        expect(row.locator("td.n").nth(1)).to_have_text(re.compile(r"^\d\.\d\d$"))
+        expect(row.locator("td.n").nth(2)).to_have_text("0.00 / 2.00")
+        assert page.locator("#main img").count() == 0
+        page.close()
+
+
+def test_without_research_there_is_no_card(scene: Stage, look: Look) -> None:
+    """Not even its heading."""
+    page = look(scene.gateway.base_url).open()
+    expect(page.locator("#research")).to_be_hidden()
+
+
 @pytest.mark.skipif("SMR_SCREENSHOTS" not in os.environ, reason="make screenshots takes them")
 def test_screenshots(tmp_path: Path, look: Look) -> None:
     """The pictures of the documents: an incident, light, dark and on a phone."""
@@ -266,6 +302,27 @@ def test_screenshots(tmp_path: Path, look: Look) -> None:
             page.wait_for_timeout(500)
             page.screenshot(path=folder / f"{name}.png", full_page=name != "dashboard-phone")
             page.close()
+
+
+@pytest.mark.skipif("SMR_SCREENSHOTS" not in os.environ, reason="make screenshots takes them")
+def test_screenshots_of_research(tmp_path: Path, look: Look) -> None:
+    """The card of research: two keys, a run that was interrupted, one that was cancelled."""
+    left_open(tmp_path)
+    with research_gateway(tmp_path) as gateway:
+        cancelled = gateway.begin(LONG, OTHER)
+        gateway.ask("POST", f"/research/{cancelled}/cancel", OTHER)
+        topics = {TOPIC: TEAM, "When was Port Alder founded?": OTHER, "Which land has the largest area?": TEAM}
+        for topic, key in topics.items():
+            gateway.ended(gateway.begin(topic, key), key)
+        watched = look(gateway.served.base_url, viewport={"width": 1180, "height": 900})
+        page = watched.page
+        page.goto(gateway.served.base_url + "/dashboard")
+        page.get_by_label("Key of this gateway").fill(ADMIN["authorization"].removeprefix("Bearer "))
+        page.keyboard.press("Enter")
+        expect(page.locator("#research-told")).to_have_text("1 run is open.")
+        page.locator("#research").screenshot(path=Path(os.environ["SMR_SCREENSHOTS"]) / "dashboard-research.png")
+        watched.complaints[:] = [told for told in watched.complaints if "status of 40" not in told]
+        page.close()
 
 
 CONTRAST = """(names) => {

@@ -108,10 +108,13 @@ def research_gateway(
     *arguments: str,
     research: Mapping[str, Any] | None = None,
     keys: Mapping[str, Any] | None = None,
-    config: Mapping[str, Any] | None = None,
+    data: Path | None = None,
     **sections: Any,
 ) -> Generator[ResearchGateway]:
-    """A gateway with research over the corpora `atlas` and `towns` in a folder, which may have been one before."""
+    """A gateway with research over the corpora `atlas` and `towns` in a folder, which may have been one before.
+
+    Its data are in `data`, else in the folder.
+    """
     corpus, towns = folder / "atlas", folder / "towns"
     if not corpus.exists():
         countries(corpus)
@@ -119,9 +122,9 @@ def research_gateway(
         for name, text in TOWNS.items():
             (towns / name).write_text(text, encoding="utf-8")
     section = {"gateway": True, "corpora": [str(corpus), str(towns)], **(research or {})}
-    environ = {"SMART_ROUTER_DATA_DIR": str(folder / "data")}
+    environ = {"SMART_ROUTER_DATA_DIR": str(data or folder / "data")}
     gateway = {"keys": KEYS if keys is None else keys, **sections.pop("gateway", {})}
-    base = config if config is not None else {**fleet(), **_ONE_MODEL}
+    base = {**fleet(), **_ONE_MODEL}
     with served(
         base, folder, arguments=arguments, environ=environ, research=section, gateway=gateway, **sections
     ) as running:

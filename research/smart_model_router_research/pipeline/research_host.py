@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import shutil
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from smart_model_router_research.engine import (
     RunState,
     RunStore,
     StoredRun,
+    StoredStep,
     WorkflowChanged,
 )
 from smart_model_router_research.engine.protocol import HEARTBEAT_SECONDS, LEASE_SECONDS
@@ -41,6 +42,7 @@ from smart_model_router_research.pipeline.opened_corpora import OpenedCorpora, o
 from smart_model_router_research.pipeline.research_events import ResearchEvent, events_of, first_to_read
 from smart_model_router_research.pipeline.run_inputs import CORPUS, RunInputs
 from smart_model_router_research.pipeline.stored_values import StoredValues
+from smart_model_router_research.pipeline.told_runs import is_audit
 from smart_model_router_research.pipeline.web_sources import WebSources
 from smart_model_router_research.pipeline.workflow_file import NAME
 from smart_model_router_research.web.backends import SearchBackend
@@ -53,6 +55,8 @@ DAY = 86_400.0
 FRESH_SECONDS = 60.0
 """A corpus that is searched is looked at for changes so long after the last time."""
 _MOST_OPEN = 1_000
+_MOST_AUDITS = 200
+"""Runs whose audits are kept decoded: a list is asked for again and again."""
 _BATCH = 200
 log = logging.getLogger("smart_model_router.research")
 
@@ -117,6 +121,7 @@ class ResearchHost:
         self._hosted: dict[str, _Hosted] = {}
         self._readers: dict[str, set[asyncio.Event]] = {}
         self._left_alone: set[str] = set()
+        self._audits: dict[str, tuple[float, Mapping[str, StoredStep]]] = {}
         self._read: tuple[object, float, list[CorpusSearch]] | None = None
         self._opening = asyncio.Lock()
 
@@ -205,14 +210,26 @@ class ResearchHost:
         return run
 
     async def runs(self, limit: int, owner: str | None = None) -> Sequence[StoredRun]:
-        """Return the runs that changed last, with their steps: those of an owner, or all."""
+        """Return the runs that changed last, with the steps that audited them: those of an owner, or all."""
         origin = None if owner is None else origin_of(owner)
-        found = await self._store.runs(limit, workflow=NAME, origin=origin)
-        loaded: list[StoredRun] = []
-        for run in found:
+        return [await self._audited(run) for run in await self._store.runs(limit, workflow=NAME, origin=origin)]
+
+    async def count_open(self) -> int:
+        """Return how many runs go on, or are to be gone on with, wherever they do."""
+        return len(await self._store.runs(_MOST_OPEN, workflow=NAME, state=RunState.RUNNING))
+
+    async def _audited(self, run: StoredRun) -> StoredRun:
+        """Return a run with the steps that audited it; they are read once for each change."""
+        known = self._audits.pop(run.run_id, None)
+        if known is None or known[0] != run.changed_at:
             with suppress(RunNotFound):
-                loaded.append(await self._store.load(run.run_id))
-        return loaded
+                run = await self._store.load(run.run_id)
+            audits = {name: step for name, step in run.steps.items() if is_audit(name)}
+            known = (run.changed_at, audits)
+        self._audits[run.run_id] = known
+        while len(self._audits) > _MOST_AUDITS:
+            del self._audits[next(iter(self._audits))]
+        return replace(run, steps=known[1])
 
     async def result(self, run_id: str) -> ResearchResult:
         """Return what a run has come to so far. Raises RunNotFound."""

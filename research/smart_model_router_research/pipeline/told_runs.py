@@ -51,6 +51,11 @@ def state_of(run: StoredRun) -> str:
     return INTERRUPTED if run.state is RunState.RUNNING and not run.owner else run.state.value
 
 
+def is_audit(step: str) -> bool:
+    """Return whether a step, by its name, audits a round."""
+    return step.startswith(_AUDIT)
+
+
 def standing_of_run(run: StoredRun) -> dict[str, Any]:
     """Return how a run stands, as JSON: its latest round that was audited, 0 before the first, and what it has spent.
 
@@ -77,7 +82,7 @@ def _latest_audit(run: StoredRun) -> Mapping[str, Any]:
     found: Mapping[str, Any] = {}
     for name, step in run.steps.items():
         outputs = step.result.outputs or {}
-        is_audit = name.startswith(_AUDIT) and step.result.state is StepState.SUCCEEDED
-        if is_audit and outputs.get("round", 0) > found.get("round", 0):
+        has_audited = is_audit(name) and step.result.state is StepState.SUCCEEDED
+        if has_audited and outputs.get("round", 0) > found.get("round", 0):
             found = outputs
     return found

@@ -103,8 +103,8 @@ class Gateway:
         config = load()
         self._tells = draining is None  # for workers the process that starts them does
         self._health = health = HealthRoutes(c_bool(False) if draining is None else draining)
-        self._looking = DashboardRoutes(self, lambda: health.draining)
         self._research = ResearchDoor(self)
+        self._looking = DashboardRoutes(self, lambda: health.draining, self._research.card)
         self._generations = WeakSet[RouterGeneration]()
         self.ending = False
         """True when the time to drain is over: requests under way end now."""

@@ -169,6 +169,8 @@ Guard = Callable[[Mapping[str, str]], bool]
 """Takes the headers; returns whether the client may operate. Raises ProblemError for one that may not even look."""
 Trace = Callable[[str], Awaitable[Mapping[str, Any] | None]]
 """The way of a request by its id, None when it is not remembered."""
+ResearchCard = Callable[[], Awaitable[Mapping[str, Any] | None]]
+"""The runs of research that are shown, None where there is no research."""
 
 
 class DashboardPages:
@@ -268,11 +270,12 @@ class _Plain:
 
 
 class DashboardRoutes:
-    """Remembers the events of every generation, and shows the present one, `draining` or not."""
+    """Remembers the events of every generation, and shows the present one, `draining` or not, and its `research`."""
 
-    def __init__(self, generations: RouterGenerations, draining: Callable[[], bool]) -> None:
+    def __init__(self, generations: RouterGenerations, draining: Callable[[], bool], research: ResearchCard) -> None:
         self._generations = generations
         self._draining = draining
+        self._research = research
         self._recorder = DashboardHistory()
         self._recorder.listeners.append(self._moved)
         self._painter: DashboardSnapshot | None = None
@@ -295,7 +298,9 @@ class DashboardRoutes:
     async def _draw(self) -> Mapping[str, Any]:
         assert self._painter is not None  # noqa: S101 - a gateway has a generation before it listens
         picture = await self._painter.picture()
-        return {**picture, "system": {**picture["system"], "draining": self._draining()}}
+        told = {**picture, "system": {**picture["system"], "draining": self._draining()}}
+        card = await self._research()
+        return told if card is None else {**told, "research": card}
 
     def _moved(self, move: ToldTransition) -> None:
         self._feed.tell(move.to_dict())

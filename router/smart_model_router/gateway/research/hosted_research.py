@@ -17,12 +17,15 @@ from smart_model_router.gateway.research.loop_thread import LoopThread
 from smart_model_router.gateway.router_generation import RouterGeneration
 from smart_model_router_providers.local.model_file import data_directory
 from smart_model_router_research.assembly import configured_backends, run_store
+from smart_model_router_research.pipeline.deep_research import OWNER
 from smart_model_router_research.pipeline.opened_corpora import corpus_names
 from smart_model_router_research.pipeline.research_host import ResearchHost
 from smart_model_router_research.pipeline.run_inputs import RunInputs, absolute_paths
+from smart_model_router_research.pipeline.told_runs import standing_of_run
 
 FORGET_SECONDS = 3_600.0
 """The pause between two looks for runs that ended too long ago."""
+SHOWN_RUNS = 10
 LOOK_SECONDS = 2.0
 """The pause between two looks for runs that no process holds."""
 T = TypeVar("T")
@@ -127,6 +130,22 @@ class GatewayResearch:
         if generation not in self._hosted:
             self._hosted[generation] = HostedResearch(generation)
         return self._hosted[generation]
+
+    async def card(self) -> Mapping[str, Any]:
+        """Return what the dashboard shows of all keys: how many runs go on, and those that changed last."""
+        hosted = self.of(self._generations.generation)
+        try:
+            running = await hosted.call(hosted.host.count_open())
+            found = await hosted.call(hosted.host.runs(SHOWN_RUNS))
+        except SmartRouterError as error:
+            return {"running": None, "runs": [], "problem": error.message}
+        owners = hosted.generation.ring.owners
+        keys = [owners.get(str(run.origin.get(OWNER))) for run in found]
+        runs = [
+            {**standing_of_run(run), "key": None if key is None or OWNER not in run.origin else key.name}
+            for run, key in zip(found, keys, strict=True)
+        ]
+        return {"running": running, "runs": runs, "problem": ""}
 
     def start(self) -> None:
         """Look for runs that no process holds, now and again and again; safe to call twice."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from smart_model_router.config import RouterConfig
 from smart_model_router.domain.errors import ConfigurationError
@@ -81,6 +81,12 @@ class ResearchDoor:
         """The end is near: streams that would go on are ended."""
         if self._research is not None:
             self._research.stopping.set()
+
+    async def card(self) -> Mapping[str, Any] | None:
+        """Return what the dashboard shows of research, None where there is none."""
+        if self._research is None or not self._generations.generation.config.research.gateway:
+            return None
+        return await self._research.card()
 
     async def stop(self) -> None:
         """Break off the runs, so that the next start, or another worker, goes on with them; safe to call twice."""

@@ -313,6 +313,38 @@ function wayStep(step, span) {
   return line;
 }
 
+// 7. Research, where the gateway has it ---------------------------------------------------------------
+
+const STATES = { completed: "good", running: "good", paused: "warn", partial: "warn", interrupted: "warn", cancelled: "off" };
+
+function drawResearch() {
+  const { research } = picture;
+  $("research").hidden = !research;
+  if (!research) return;
+  const { running, problem } = research;
+  put($("research-told"), problem || `${running === 1 ? "1 run is" : `${running} runs are`} open.`, problem ? "bad" : "quiet");
+  keep(document.querySelector("#runs tbody"), research.runs, (run) => run.run, (run) => {
+    const row = make("tr");
+    const head = make("th", run.topic.length > 120 ? `${run.topic.slice(0, 119)}…` : run.topic);
+    head.scope = "row";
+    head.title = `${run.run}: ${run.topic}`;
+    const state = make("td");
+    state.append(make("span", "", "pill"), make("span", "", "why"));
+    row.append(head, make("td", missing(run.key) ? "-" : run.key), state);
+    for (let n = 0; n < 3; n += 1) row.append(make("td", "", "n"));
+    row.append(make("td"));
+    return row;
+  }, (row, run) => {
+    const cells = row.children;
+    put(cells[2].children[0], run.state, `pill ${STATES[run.state] || "bad"}`);
+    put(cells[2].children[1], run.delivery);
+    put(cells[3], run.round ? `${run.round} / ${run.max_rounds}` : "-");
+    put(cells[4], figure(run.ci, 2));
+    put(cells[5], `${figure(run.spent.usd, 2)} / ${figure(run.budget.usd, 2)}`);
+    put(cells[6], clock(run.changed_at, true));
+  });
+}
+
 // The stream ------------------------------------------------------------------------------------------
 
 function drawSystem() {
@@ -335,6 +367,7 @@ function draw() {
   drawErrors();
   drawMoves();
   drawRequests();
+  drawResearch();
 }
 
 let due = false;
