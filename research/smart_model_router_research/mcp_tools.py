@@ -66,7 +66,10 @@ class FetchedText(BaseModel):
 
 
 class RunReport(BaseModel):
-    """A run and what it has come to. `report` is Markdown, "" while there is none."""
+    """A run and what it has come to. `report` is Markdown, "" while there is none.
+
+    `problems` also say which steps went on without their model.
+    """
 
     run: str
     state: str
@@ -292,7 +295,7 @@ def run_report(run: StoredRun, result: ResearchResult) -> RunReport:
         answers=list(result.answers),
         report=result.report,
         stop_reason=result.stop_reason,
-        problems=list(result.problems),
+        problems=[*result.problems, *result.model_notes],
     )
 
 

@@ -8,6 +8,7 @@ import os
 from collections.abc import Awaitable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from smart_model_router.cli.output import ExitCode, print_line
@@ -16,12 +17,14 @@ from smart_model_router.cli.research_setup import (
     asked_backends,
     folder_of_runs,
     no_source,
+    opened_router,
     settings_of,
 )
 from smart_model_router.domain.errors import ConfigurationError, SmartRouterError
 from smart_model_router_providers.local.model_file import data_directory
 from smart_model_router_research.assembly import configured_backends, research_inputs, run_store
 from smart_model_router_research.engine import RunNotFound
+from smart_model_router_research.model_forms.model_calls import ChatRouter
 from smart_model_router_research.pipeline.research_host import NextEvents, ResearchHost
 from smart_model_router_research.pipeline.run_inputs import CORPUS, ResearchBudget, RunInputs
 from smart_model_router_research.pipeline.told_runs import standing_of_run
@@ -48,11 +51,24 @@ def run_mcp(asked: ServeResearch) -> int:
     if not corpora and all(each.kind == CORPUS for each in settings.research.backends):
         raise no_source()
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
-    asyncio.run(_serve(settings, corpora, asked_backends(asked.corpus, None, settings.research)))
+    backends = asked_backends(asked.corpus, None, settings.research)
+    asyncio.run(_serve(asked.config, settings, corpora, backends))
     return ExitCode.OK
 
 
-async def _serve(settings: ResearchSettings, corpora: Sequence[str], backends: tuple[str, ...] | None) -> None:
+async def _serve(
+    config: Path | None, settings: ResearchSettings, corpora: Sequence[str], backends: tuple[str, ...] | None
+) -> None:
+    async with opened_router(config, settings.research.model or "", "research.model") as router:
+        await _serve_with(router, settings, corpora, backends)
+
+
+async def _serve_with(
+    router: ChatRouter | None,
+    settings: ResearchSettings,
+    corpora: Sequence[str],
+    backends: tuple[str, ...] | None,
+) -> None:
     from smart_model_router_research.mcp_tools import research_server  # noqa: PLC0415 - an extra
 
     host = ResearchHost(
@@ -62,6 +78,7 @@ async def _serve(settings: ResearchSettings, corpora: Sequence[str], backends: t
         engine=settings.workflows.engine,
         lease=settings.workflows.lease,
         heartbeat=settings.workflows.heartbeat,
+        router_of=lambda _: router,
         backends=configured_backends(settings.research, os.environ),
     )
     desk = LocalDesk(host, settings, corpora, backends)

@@ -24,7 +24,7 @@ RESEARCH = ResearchConfig(
     corpora=("/srv/atlas", "/srv/laws", "/old/laws"), rounds=3, budget=ResearchBudgetConfig(usd=1.5, searches=10)
 )
 CORPORA = {"atlas": ["/srv/atlas"], "laws": ["/srv/laws", "/old/laws"]}
-NAMES = (*(AskedRun.__dataclass_fields__), *OPERATORS, "model", "owner", "")
+NAMES = (*(AskedRun.__dataclass_fields__), *OPERATORS, "owner", "")
 VALUES = st.recursive(
     st.none()
     | st.booleans()

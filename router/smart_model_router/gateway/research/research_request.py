@@ -49,7 +49,10 @@ class AskedAnalyst:
 
 @dataclass(frozen=True, kw_only=True, config=_STRICT)
 class AskedRun:
-    """The inputs that a client may give; None is as configured. `corpora` are names of those of the configuration."""
+    """The inputs that a client may give; None is as configured. `corpora` are names of those of the configuration.
+
+    `model` is a public name, "" for research without one.
+    """
 
     topic: str
     goal: str | None = None
@@ -70,10 +73,21 @@ class AskedRun:
     on_contradiction: str | None = None
     analysts: list[AskedAnalyst] | None = None
     deliver: str | None = None
+    model: str | None = None
     budget: AskedBudget | None = None
 
 
-OPERATORS = ("allow", "block", "tiers", "recency_windows", "backends", "seed_urls", "egress")
+OPERATORS = (
+    "allow",
+    "block",
+    "tiers",
+    "recency_windows",
+    "backends",
+    "seed_urls",
+    "egress",
+    "model_tiers",
+    "criticality",
+)
 """The inputs of runs that are the operator's to decide: a client cannot give them."""
 
 

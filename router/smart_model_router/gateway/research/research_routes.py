@@ -10,6 +10,8 @@ from datetime import UTC, datetime
 from typing import Any, NoReturn, TypeVar
 from urllib.parse import parse_qs
 
+from smart_model_router.domain.errors import ModelNotFound
+from smart_model_router.domain.suggest import unknown_model
 from smart_model_router.flow.clock import WallClock
 from smart_model_router.gateway.client_keys import ApiClient
 from smart_model_router.gateway.endpoint import ORDER_BYTES, GatewayRequest
@@ -17,7 +19,14 @@ from smart_model_router.gateway.request_body import Client
 from smart_model_router.gateway.research.hosted_research import GatewayResearch, HostedResearch
 from smart_model_router.gateway.research.research_request import read_run
 from smart_model_router.http_api import EVENT_STREAM, HttpReply, ProblemError
-from smart_model_router.http_api.api_errors import BAD_REQUEST, LIMITED, NOT_FOUND, ErrorKind
+from smart_model_router.http_api.api_errors import (
+    BAD_REQUEST,
+    FORBIDDEN,
+    LIMITED,
+    NO_MODEL,
+    NOT_FOUND,
+    ErrorKind,
+)
 from smart_model_router.http_api.http_reply import JSON_TYPE, encoded, id_headers, json_reply, unrouted_headers
 from smart_model_router.wires.values import decode_object
 from smart_model_router_research.deep.corpus_file import CorpusError
@@ -187,12 +196,29 @@ class ResearchRoutes:
 
 
 async def begun_run(hosted: HostedResearch, inputs: RunInputs, api_client: ApiClient) -> str:
-    """Begin a run of a key; returns its id. Raises ProblemError: 429 while as many go on as may."""
+    """Begin a run of a key; returns its id.
+
+    Raises ProblemError: 429 while as many go on as may, 403 for a model that the key may not use, 404 for one that is
+    not there.
+    """
+    if inputs.model:
+        _check_model(hosted, inputs.model, api_client)
     try:
         return await told(hosted.begin(inputs, api_client))
     except TooManyRuns as error:
         said = f"the key {api_client.name!r} has {error.most} runs already, and no more may go on at once"
         raise ProblemError(LIMITED, f"{said} (research.runs_per_key)", retry_after=None) from None
+
+
+def _check_model(hosted: HostedResearch, model: str, api_client: ApiClient) -> None:
+    config = hosted.generation.config
+    if not api_client.may_use(model):
+        way_out = '; with `model` "" a run asks none' if model == config.research.model else ""
+        raise ProblemError(FORBIDDEN, f"model: the key {api_client.name!r} may not use {model[:100]!r}{way_out}")
+    try:
+        config.locate(model)
+    except ModelNotFound as error:
+        raise ProblemError(NO_MODEL, unknown_model(error.model, filter(api_client.may_use, config.names))) from None
 
 
 async def run_of(hosted: HostedResearch, run_id: str, api_client: ApiClient) -> StoredRun:
