@@ -57,8 +57,9 @@ class ScriptedRouter:
     async def chat(self, body: Mapping[str, Any], **options: Unpack[RequestOptions]) -> RouterReply:
         """Answer as scripted."""
         number = len(self.asked)
-        name = body["response_format"]["json_schema"]["name"]
-        shown = json.loads(body["messages"][1]["content"])
+        form, content = body.get("response_format"), body["messages"][1]["content"]
+        name = form["json_schema"]["name"] if form else "prose"
+        shown = json.loads(content) if form else {"text": content}
         self.asked.append((name, shown))
         self.options.append(dict(options))
         self.repairs.append(str(body["messages"][-1]["content"]))

@@ -30,6 +30,8 @@ MOST_REPLY = 100_000
 """Characters of a reply that are read."""
 ANSWER_TOKENS = 2_000
 """Tokens that a reply may have."""
+PROSE_TOKENS = 160
+"""Tokens that a summary may have of a model that writes prose alone: the embedded one takes its time."""
 UNPRICED, AVOIDED = "filtered:unpriced", "filtered:avoided"
 """The reasons for which a router asks no target of unknown price, and none that the caller avoids."""
 Criticality = Literal["critical_plus", "critical", "sheddable_plus", "sheddable"]
@@ -55,11 +57,15 @@ class SecondsLeft(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedModel:
-    """The model of a run: its public name, the tiers of its ladder by the wish for one, and the rank of its calls."""
+    """The model of a run: its public name, the tiers of its ladder by the wish for one, and the rank of its calls.
+
+    One that does not write JSON is asked for prose alone.
+    """
 
     model: str
     tiers: Mapping[str, str] = field(default_factory=dict)
     criticality: Criticality = "critical"
+    writes_json: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,18 +201,27 @@ class ModelCaller:
                 ]
         raise FormFailed(f"{TRIES} replies did not fit their schema: {problem}")
 
+    async def prose(self, prompt: str, text: str, tier: str) -> str:
+        """Return what a model writes to a prompt and a text, for the end of a run. Raises FormFailed."""
+        messages = [{"role": "system", "content": prompt_of(prompt)}, {"role": "user", "content": text}]
+        return await self._text(ModelForm(prompt, str, tier), None, messages, (), is_last=True)
+
     async def _text(
         self,
         form: ModelForm[Any],
-        schema: Mapping[str, Any],
+        schema: Mapping[str, Any] | None,
         messages: Sequence[Mapping[str, Any]],
         avoid: Sequence[str],
         *,
         is_last: bool,
     ) -> str:
-        """Return the text of one answer, charged. Raises FormFailed for a failed call, and one without a text."""
-        tokens = sum(len(each["content"]) for each in messages) / _PER_TOKEN + ANSWER_TOKENS
-        if self.account.is_last_resort:
+        """Return the text of one answer, charged. Raises FormFailed for a failed call, and one without a text.
+
+        Without a schema any text is one, also of the last resort.
+        """
+        most = ANSWER_TOKENS if schema else PROSE_TOKENS
+        tokens = sum(len(each["content"]) for each in messages) / _PER_TOKEN + most
+        if schema and self.account.is_last_resort:
             raise FormFailed("only the last resort answers, which is not asked for more than prose")
         async with self.account.held(tokens, is_last=is_last) as usd:
             seconds = self.seconds_left(is_last=is_last)
@@ -215,16 +230,15 @@ class ModelCaller:
             body: dict[str, Any] = {
                 "model": self.settings.model,
                 "messages": list(messages),
-                "max_tokens": ANSWER_TOKENS,
+                "max_tokens": most,
                 "temperature": 0,
-                "response_format": {
-                    "type": "json_schema",
-                    "json_schema": {"name": form.prompt, "schema": schema, "strict": True},
-                },
             }
+            if schema:
+                named = {"name": form.prompt, "schema": schema, "strict": True}
+                body["response_format"] = {"type": "json_schema", "json_schema": named}
             reply = await self._sent(body, form.tier, seconds, usd, avoid)
         self._note(form, reply.report, str(reply.body.get("model") or ""))
-        if reply.report.last_resort:
+        if schema and reply.report.last_resort:
             self.account.is_last_resort = True
             raise FormFailed("only the last resort answered, which is not asked for more than prose")
         return _answer_in(reply.body)

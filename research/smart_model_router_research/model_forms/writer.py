@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from smart_model_router_research.deep.citation_completeness import mended
-from smart_model_router_research.deep.claims import ClaimGraph, ClaimStatus
+from smart_model_router_research.deep.claims import ClaimGraph, ClaimStatus, ResearchClaim
 from smart_model_router_research.deep.report import ReportPart, ReportSection, ReportSentence, ResearchReport
+from smart_model_router_research.deep.sentences import split_sentences
 from smart_model_router_research.model_forms.model_calls import FormFailed, ModelCaller, ModelForm
-from smart_model_router_research.model_forms.replies import WriterReply
+from smart_model_router_research.model_forms.replies import MOST_SENTENCES, WriterReply
 
 WRITER = ModelForm("writer.v1", WriterReply, "frontier")
+PROSE = "prose.v1"
 LEAST_CLAIMS = 3
 """Claims from which a report is worth a summary: fewer are read as fast."""
 _MOST_CLAIMS = 60
+MOST_TOLD = 4
+"""Claims, the shortest, that a model which writes prose alone is shown."""
 
 
 async def summarised(caller: ModelCaller, report: ResearchReport, graph: ClaimGraph, certainty: str) -> ResearchReport:
@@ -26,6 +30,8 @@ async def summarised(caller: ModelCaller, report: ResearchReport, graph: ClaimGr
     claims = [each for each in graph.claims if each.status is ClaimStatus.SUPPORTED and each.id in used][:_MOST_CLAIMS]
     if len(claims) < LEAST_CLAIMS:
         return report
+    if not caller.settings.writes_json:
+        return await _told(caller, report, graph, claims)
     shown = [{"id": each.id, "text": each.text, "question": questions.get(each.question_id, "")} for each in claims]
     try:
         reply = await caller.ask(WRITER, {"claims": shown, "certainty": certainty}, is_last=True)
@@ -41,6 +47,29 @@ async def summarised(caller: ModelCaller, report: ResearchReport, graph: ClaimGr
     caller.refuse(len(reply.summary) - len(kept))
     new = tuple(dict.fromkeys(sentence for sentence in kept if sentence.text not in said))
     return _with_summary(report, new)
+
+
+async def _told(
+    caller: ModelCaller, report: ResearchReport, graph: ClaimGraph, claims: Sequence[ResearchClaim]
+) -> ResearchReport:
+    """Return the report with those sentences of a model's prose that say what one of the claims says."""
+    claims = sorted(claims, key=lambda each: len(each.text))[:MOST_TOLD]
+    try:
+        text = await caller.prose(PROSE, "\n".join(f"- {each.text}" for each in claims), WRITER.tier)
+    except FormFailed as error:
+        caller.degrade(error)
+        return report
+    said = {sentence.text for sentence in report.sentences}
+    kept: list[ReportSentence] = []
+    for told in split_sentences(text)[:MOST_SENTENCES]:
+        sentence = " ".join(told.split()).lstrip("-*# ")
+        of = (ReportSentence(text=sentence, claims=(each.id,)) for each in claims)
+        found = next((one for each in of for one in _checked(each, graph)), None)
+        if found is None:
+            caller.refuse()
+        elif found.text not in said:
+            kept.append(found)
+    return _with_summary(report, tuple(dict.fromkeys(kept)))
 
 
 def _checked(sentence: ReportSentence, graph: ClaimGraph) -> Sequence[ReportSentence]:

@@ -325,7 +325,10 @@ class DeepResearch:
         seconds, budget = inputs.budget.seconds, inputs.budget
         account = ModelAccount(budget.model_calls, budget.tokens, budget.usd, budget.reserve, spent)
         settings = AskedModel(
-            model=inputs.model, tiers=inputs.model_tiers, criticality=cast("Criticality", inputs.criticality)
+            model=inputs.model,
+            tiers=inputs.model_tiers,
+            criticality=cast("Criticality", inputs.criticality),
+            writes_json=inputs.model_forms == "all",
         )
         tools = ResearchTools(
             values=self._values,

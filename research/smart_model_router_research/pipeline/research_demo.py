@@ -23,6 +23,7 @@ from smart_model_router_research.deep.corpora import (
 from smart_model_router_research.deep.verifying import verify
 from smart_model_router_research.engine import RunEvent, RunEventKind, RunState, RunStore, SqliteRunStore
 from smart_model_router_research.engine.engine_selector import version_fault
+from smart_model_router_research.model_forms.model_calls import ChatRouter
 from smart_model_router_research.pipeline.deep_research import DeepResearch, ResearchResult
 from smart_model_router_research.pipeline.evaluating import JudgedAnswer, evaluate_research, known_questions
 from smart_model_router_research.pipeline.opened_corpora import open_corpora
@@ -32,6 +33,8 @@ BORDERS = "Which countries border China?"
 LATER = "2026-10-01"
 DISPUTED = "How long is the border between Germany and Poland?"
 UNANSWERABLE = "How many bicycles are registered in Denmark?"
+EMBEDDED = "embedded"
+"""The name of the model that writes the summary."""
 KILLED_AFTER = 6
 """Steps that have settled when the run is killed."""
 Tell = Callable[[str], object]
@@ -43,10 +46,14 @@ class DemoFailed(Exception):
 
 @dataclass(frozen=True)
 class ResearchDemo:
-    """One demonstration. Corpora, runs and reports are written to `folder`; `tell` takes each line."""
+    """One demonstration. Corpora, runs and reports are written to `folder`; `tell` takes each line.
+
+    With a `router` its model `embedded` writes a summary at the end.
+    """
 
     folder: Path
     tell: Tell
+    router: ChatRouter | None = None
 
     async def show(self) -> None:
         """Show everything. Raises DemoFailed where something is not as it has to be, ConfigurationError, OSError."""
@@ -58,6 +65,8 @@ class ResearchDemo:
         await self._killed(corpora, first)
         await self._other_engine(corpora, first)
         await self._damaged(first)
+        if self.router is not None:
+            await self._summarised(corpora, first)
 
     def _corpora(self) -> list[Path]:
         folders = write_factbooks(self.folder)
@@ -67,10 +76,16 @@ class ResearchDemo:
         return folders
 
     async def _runs(
-        self, corpora: Sequence[Path], name: str, inputs: RunInputs, engine: str = "kahn", store: RunStore | None = None
+        self,
+        corpora: Sequence[Path],
+        name: str,
+        inputs: RunInputs,
+        engine: str = "kahn",
+        store: RunStore | None = None,
+        router: ChatRouter | None = None,
     ) -> DeepResearch:
         opened = await open_corpora(corpora, as_of=inputs.moment(), cache=self.folder / "indexes")
-        return DeepResearch(store=store, corpora=opened.searches, folder=self.folder / name, engine=engine)
+        return DeepResearch(router, store=store, corpora=opened.searches, folder=self.folder / name, engine=engine)
 
     async def _questions(self, corpora: Sequence[Path]) -> None:
         self.tell("")
@@ -169,6 +184,18 @@ class ResearchDemo:
         problems = (await asyncio.to_thread(verify, damaged)).problems
         self.tell(f"   with one byte changed: {problems[0].place}: {problems[0].problem}" if problems else "   sound")
         self._see(bool(problems), "that a changed byte is noticed")
+
+    async def _summarised(self, corpora: Sequence[Path], first: ResearchResult) -> None:
+        self.tell("")
+        self.tell("8. The run of 2., with a summary by the embedded model")
+        inputs = replace(_inputs(BORDERS), model=EMBEDDED, model_forms="prose")
+        found = await (await self._runs(corpora[:1], "summary", inputs, router=self.router)).run(inputs, "summary")
+        summary = found.report.partition("## Summary\n")[2].partition("\n#")[0]
+        lines = [line for line in summary.splitlines() if line]
+        self.tell(f"   {_quality(found)}; sentences that say what the claims say: {len(lines)}")
+        for line in (*lines, *found.model_notes):
+            self.tell(f"   {line}")
+        self._see(found.answers == first.answers and found.delivery == first.delivery, "the same answers")
 
     @staticmethod
     def _see(seen: object, what: str) -> None:

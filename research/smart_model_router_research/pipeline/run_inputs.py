@@ -29,6 +29,7 @@ BACKENDS = (CORPUS,)
 EGRESS = ("public", "local_only")
 MOST_SEEDS = 1_000
 TIER_WISHES = ("frontier", "standard", "economy")
+MODEL_FORMS = ("all", "prose")
 CRITICALITIES = ("critical_plus", "critical", "sheddable_plus", "sheddable")
 
 
@@ -79,9 +80,10 @@ class RunInputs:
     `topic` is a question or several; `goal` says what it is for. `as_of` is the day that ages are counted to, ISO 8601.
     `corpora` are folders, or files of an index; `backends` are names: `corpus` for these, others for the web.
     `seed_urls` are pages to read. With `egress` `local_only` nothing of the web is searched and fetched. `model` is the
-    public name of the model to ask, "" for none; `model_tiers` are tiers of its ladder by the wish of a step: frontier,
-    standard, economy. The others are those of `RoundsConfig`, `AuditConfig`, `MetricsConfig`, `SourcePolicy` and
-    `ResearchBudget`, under the founding names.
+    public name of the model to ask, "" for none; `model_tiers` are tiers of its ladder by the wish of a step:
+    frontier, standard, economy; `model_forms` is `all`, or `prose` for a model that is asked for a summary alone.
+    The others are those of `RoundsConfig`, `AuditConfig`, `MetricsConfig`, `SourcePolicy` and `ResearchBudget`,
+    under the founding names.
     """
 
     topic: str
@@ -113,6 +115,7 @@ class RunInputs:
     budget: ResearchBudget = field(default_factory=ResearchBudget)
     model: str = ""
     model_tiers: Mapping[str, str] = field(default_factory=dict)
+    model_forms: str = "all"
     criticality: str = "critical"
 
     def __post_init__(self) -> None:
@@ -123,6 +126,7 @@ class RunInputs:
         _check_text("domain", self.domain, 100)
         check_choice("deliver", self.deliver, DELIVER)
         _check_text("model", self.model, 300)
+        check_choice("model_forms", self.model_forms, MODEL_FORMS)
         check_choice("criticality", self.criticality, CRITICALITIES)
         for wish in self.model_tiers:
             check_choice("model_tiers", wish, TIER_WISHES)

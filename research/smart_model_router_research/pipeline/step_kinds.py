@@ -25,7 +25,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
     "cove_verify": frozenset({"search", "model"}),
     "coverage_confidence_audit": frozenset(),
     "supervisor_decide": frozenset(),
-    "final_synthesis": frozenset({"model"}),
+    "final_synthesis": frozenset({"model", "prose"}),
     "rag_package": frozenset({"write"}),
 }
 """The tools that each kind may use beside the values of its run: what is not listed is refused."""

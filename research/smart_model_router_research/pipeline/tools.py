@@ -132,6 +132,11 @@ def _caller(step: StepInput, given: ResearchTools, reserve: float) -> ModelCalle
     )
 
 
+def _may_ask(models: RunModels | None, allowed: frozenset[str]) -> bool:
+    """Return whether a step may ask the model of a run: one that writes prose alone only what may be prose."""
+    return models is not None and ("prose" in allowed or (models.settings.writes_json and "model" in allowed))
+
+
 def tools_of(step: StepInput, allowed: frozenset[str]) -> StepTools:
     """Return the tools that a step may use. Raises ConfigurationError without those of the run."""
     given = step.services.get(SERVICE)
@@ -145,5 +150,5 @@ def tools_of(step: StepInput, allowed: frozenset[str]) -> StepTools:
         facts=given.facts,
         _searches=given.searches if "search" in allowed else None,
         _folder=given.folder if "write" in allowed else None,
-        models=_caller(step, given, given.reserve_seconds) if "model" in allowed else None,
+        models=_caller(step, given, given.reserve_seconds) if _may_ask(given.models, allowed) else None,
     )

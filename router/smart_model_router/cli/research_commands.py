@@ -219,6 +219,9 @@ class ResearchDemonstration(Command):
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep corpora, runs and reports in this folder.")] = (
         None
     )
+    with_model: Annotated[
+        bool, typer.Option("--with-model", help="Let the embedded model write a summary at the end, too.")
+    ] = False
     as_json: Json = False
 
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 import sys
 import tempfile
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from smart_model_router import SmartModelRouter
+from smart_model_router.cli.demo_fleet import LAST_RESORT
 from smart_model_router.cli.output import ExitCode, print_answer, print_json, print_line, print_table
 from smart_model_router.cli.research_setup import opened_router
 from smart_model_router.domain.errors import ConfigurationError
+from smart_model_router_providers.local import is_loadable
 from smart_model_router_research.deep.corpora import FACTBOOK_AS_OF
 from smart_model_router_research.engine import MemoryRunStore
 from smart_model_router_research.pipeline.deep_research import DeepResearch
@@ -23,7 +27,7 @@ from smart_model_router_research.pipeline.evaluating import (
     known_questions,
 )
 from smart_model_router_research.pipeline.opened_corpora import open_corpora
-from smart_model_router_research.pipeline.research_demo import DemoFailed, ResearchDemo, write_factbooks
+from smart_model_router_research.pipeline.research_demo import EMBEDDED, DemoFailed, ResearchDemo, write_factbooks
 from smart_model_router_research.pipeline.run_inputs import RunInputs
 
 if TYPE_CHECKING:
@@ -37,15 +41,28 @@ def run_demo(asked: ResearchDemonstration) -> int:
         raise ConfigurationError("--out", str(out), "a new or empty folder is needed")
     lines: list[str] = []
     with tempfile.TemporaryDirectory(prefix="smr-research-") as folder:
-        demo = ResearchDemo(Path(folder) if out is None else out, lines.append if asked.as_json else _say)
         try:
-            asyncio.run(demo.show())
+            asyncio.run(_shown(asked, Path(folder) if out is None else out, lines.append if asked.as_json else _say))
         except DemoFailed as error:
             print_line(f"smr: {error}")
             return ExitCode.FAILED
     if asked.as_json:
         print_json({"lines": lines})
     return ExitCode.OK
+
+
+async def _shown(asked: ResearchDemonstration, folder: Path, tell: Callable[[str], object]) -> None:
+    """Show everything, with the embedded model where it is asked for. Raises as `run_demo`, and DemoFailed."""
+    if not asked.with_model:
+        await ResearchDemo(folder, tell).show()
+        return
+    readiness = is_loadable()
+    if not readiness.ready:
+        raise ConfigurationError("--with-model", "missing", f"the embedded model is needed: {readiness.reason}")
+    tiers = [{"targets": [LAST_RESORT]}]
+    config = {"version": 1, "providers": {"local": {"kind": "local"}}, "models": {EMBEDDED: {"tiers": tiers}}}
+    async with SmartModelRouter.from_config(config) as router:
+        await ResearchDemo(folder, tell, router).show()
 
 
 def run_eval(asked: ResearchEval) -> int:

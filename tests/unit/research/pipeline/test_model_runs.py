@@ -348,6 +348,23 @@ def test_a_summary_says_only_what_its_claims_say(tmp_path: Path) -> None:
     assert any("final_synthesis: 3 of what the model wrote" in note for note in found.model_notes)
 
 
+def test_a_model_that_writes_no_json_is_asked_for_a_summary_alone(tmp_path: Path) -> None:
+    """What it writes in its own words is kept where it says what a claim says; the last resort may write it, too."""
+    topic = f"{KILN_DAY} When did the building open? How many floors has the building?"
+    text = "On Mondays, the kiln is fired. The kiln is fired on Sundays. What a kiln!"
+    router = ScriptedRouter(lambda *_: text, last_resort=True)
+
+    found = run(tmp_path, topic, router, model_forms="prose")
+
+    assert [name for name, _ in router.asked] == ["prose"]
+    assert "- The kiln is fired on Mondays." in str(router.asked[0][1]["text"])
+    assert "On Mondays, the kiln is fired." in found.report
+    assert "Sundays" not in found.report
+    assert found.model_notes == (
+        "final_synthesis: 2 of what the model wrote did not pass the checks, and is not used.",
+    )
+
+
 @pytest.mark.parametrize(
     ("folder", "question", "quote"),
     [
