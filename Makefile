@@ -12,7 +12,7 @@ LOCK := $(BIN)/uv pip compile --quiet --no-config --universal --python-version 3
 # pyright brings its own node from the package registry; without this it also asks whether a newer one exists.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: help setup demo test test-pure test-units test-sockets test-alone nightly check lint mypy pyright imports leaks format mutants bench bench-peers bench-gateways peers chaos docs browser agents compat langgraph comply examples litellm-examples error-words screenshots bench-fusion-peers bench-search failoverbench lock build release deploy-check image clean
+.PHONY: help setup demo test test-pure test-units test-sockets test-alone nightly check lint mypy pyright imports leaks format mutants bench bench-peers bench-gateways peers chaos docs browser agents compat langgraph comply examples litellm-examples error-words screenshots bench-fusion-peers bench-search research-live failoverbench lock build release deploy-check image clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -111,6 +111,10 @@ bench-fusion-peers: setup  ## fusion beside LlamaIndex, Haystack, LangChain and 
 bench-search: setup  ## rankings and answers on judged collections, and that the shipped evidence is what the fit gives; five minutes
 	$(BIN)/python -m benchmarks.search
 	$(BIN)/python -m benchmarks.search.fit --check
+
+research-live: setup  ## thirty questions with a model of your configuration, and without; it costs money (MODEL=name, SET=file, CORPUS=path)
+	$(BIN)/smr research eval $(if $(SET),--set $(SET)) $(if $(CORPUS),--corpus $(CORPUS))
+	$(BIN)/smr research eval --model $(MODEL) $(if $(SET),--set $(SET)) $(if $(CORPUS),--corpus $(CORPUS))
 
 failoverbench: setup  ## sixteen failures against `smr serve` and a plain loop; 80 s (ROWS=S01,S05, RUNS=2, GATEWAY=tuned, litellm, portkey)
 	$(BIN)/python -m tests.failover $(if $(ROWS),--rows $(ROWS)) $(if $(RUNS),--runs $(RUNS)) $(if $(GATEWAY),--gateway $(GATEWAY))

@@ -108,6 +108,22 @@ def test_a_model_that_talks_leaves_the_report_as_it_is_without(tmp_path: Path) -
     assert done.returncode == offline.returncode
 
 
+def test_an_evaluation_asks_a_model_too(tmp_path: Path) -> None:
+    """The same two questions: one right answer of two without a model, two with it."""
+    smr = Smr(tmp_path)
+    rows = [{"question": LOAN, "answers": ["three weeks"]}, {"question": KILN_DAY, "answers": ["Mondays"]}]
+    with ModelProvider(competent(KNOWN)) as one, ModelProvider(competent(KNOWN)) as two:
+        config = configured(smr, {"one": one, "two": two})
+        (smr.folder / "set.json").write_text(json.dumps(rows), "utf-8")
+        options = ("--set", "set.json", "--corpus", "docs", "--as-of", "2026-03-31", "--config", str(config))
+        without, found = smr("research", "eval", *options), smr("research", "eval", *options, "--model", "smart")
+
+    assert "1 of 2 right." in without.stdout
+    assert "no model was asked" in without.stderr
+    assert "2 of 2 right." in found.stdout, found.stderr
+    assert "the model smart was asked" in found.stderr
+
+
 def test_a_model_that_is_not_configured_is_named_before_anything_is_asked(tmp_path: Path) -> None:
     """With the nearest known name, and without a traceback."""
     smr = Smr(tmp_path)
