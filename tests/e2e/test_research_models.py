@@ -124,6 +124,21 @@ def test_an_evaluation_asks_a_model_too(tmp_path: Path) -> None:
     assert "the model smart was asked" in found.stderr
 
 
+def test_a_plan_names_the_model_its_caps_and_the_tiers_that_it_has_not(tmp_path: Path) -> None:
+    """Nothing is asked for it; a wish for a tier that is not there is told, with those that are."""
+    smr = Smr(tmp_path)
+    with ModelProvider(prose) as provider:
+        config = configured(smr, {"one": provider})
+        given = json.loads(config.read_text("utf-8")) | {"research": {"model": "smart", "tiers": {"economy": "small"}}}
+        config.write_text(json.dumps(given), "utf-8")
+        done = smr("research", "plan", LOAN, "--corpus", "docs", *AS_OF, "--config", str(config), "--budget-usd", "1.5")
+
+    assert done.returncode == 0, done.stderr
+    assert "the model smart is asked, at most 120 calls, 400,000 tokens, 1.5 USD" in done.stdout
+    assert "research.tiers.economy: small is no tier of the model (frontier): asked without a tier" in done.stdout
+    assert provider.asked == []
+
+
 def test_a_model_that_is_not_configured_is_named_before_anything_is_asked(tmp_path: Path) -> None:
     """With the nearest known name, and without a traceback."""
     smr = Smr(tmp_path)

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -36,10 +37,15 @@ class SourcePassage:
 
 def passages_of(document: ReadDocument) -> list[SourcePassage]:
     """Return the passages of a document, in its order."""
-    suffix = PurePosixPath(document.path).suffix.lower()
+    found = _pieces(document.stored.text, PurePosixPath(document.path).suffix.lower())
+    return [SourcePassage(document, heading, text) for heading, text in found]
+
+
+@lru_cache(maxsize=256)
+def _pieces(text: str, suffix: str) -> tuple[tuple[str, str], ...]:
+    """Return headings and texts of the passages of a text; each question of a run looks at them."""
     read = READERS.get(suffix, READERS[".md"])
-    found = chunks_of(read(document.stored.text, ignored))
-    return [SourcePassage(document, chunk.heading, chunk.text) for chunk in found if chunk.text.strip()]
+    return tuple((chunk.heading, chunk.text) for chunk in chunks_of(read(text, ignored)) if chunk.text.strip())
 
 
 def passages_for(

@@ -8,7 +8,14 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from smart_model_router.cli.output import ExitCode, print_answer, print_json, print_line
-from smart_model_router.cli.research_setup import backends_of, corpora_of, inputs_of, settings_of, told_skipped
+from smart_model_router.cli.research_setup import (
+    backends_of,
+    corpora_of,
+    inputs_of,
+    settings_of,
+    tiers_of,
+    told_skipped,
+)
 from smart_model_router_research.deep.records import encode
 from smart_model_router_research.pipeline.opened_corpora import OpenedCorpora, counted
 from smart_model_router_research.pipeline.progress_lines import question_line
@@ -24,6 +31,8 @@ def run_plan(asked: PlanResearch) -> int:
     """Print the plan of a run; the exit code. Raises ConfigurationError, OptionFault."""
     settings = settings_of(asked.config, asked.evaluation)
     inputs = inputs_of(asked, settings)
+    tiers = tiers_of(asked.config, inputs.model) if inputs.model else ()
+    unmet = {wish: tier for wish, tier in inputs.model_tiers.items() if inputs.model and tier not in tiers}
     plan, corpora = asyncio.run(_plan(inputs, backends_of(inputs, settings.research)))
     for line in told_skipped(corpora.skipped):
         print_line(line)
@@ -44,12 +53,14 @@ def run_plan(asked: PlanResearch) -> int:
                 "sent": list(plan.sent),
                 "looked_at": plan.looked_at,
                 "unreachable_gates": [asdict(gate) for gate in plan.gates],
+                "unmet_tiers": unmet,
                 "inputs": inputs.as_inputs(),
                 "skipped": list(corpora.skipped),
             }
         )
     else:
-        print_answer("".join(f"{line}\n" for line in plan_lines(plan, inputs)))
+        lines = [*plan_lines(plan, inputs), *(_unmet_line(wish, tier, tiers) for wish, tier in unmet.items())]
+        print_answer("".join(f"{line}\n" for line in lines))
     return ExitCode.OK
 
 
@@ -84,6 +95,11 @@ def _model_line(inputs: RunInputs) -> str:
     budget = inputs.budget
     caps = f"{budget.model_calls} calls, {budget.tokens:,} tokens, {budget.usd:g} USD"
     return f"the model {inputs.model} is asked, at most {caps}"
+
+
+def _unmet_line(wish: str, tier: str, tiers: Sequence[str]) -> str:
+    """Return a tier that the model does not have in one line: its steps ask from the first tier on."""
+    return f"research.tiers.{wish}: {tier} is no tier of the model ({', '.join(tiers)}): asked without a tier"
 
 
 def gate_line(gate: UnreachableGate) -> str:

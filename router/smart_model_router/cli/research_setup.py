@@ -180,13 +180,17 @@ async def opened_router(config: Path | None, model: str, option: str = "--model"
     if not model:
         yield None
         return
-    found = load(config, given=frozenset())
+    tiers_of(config, model, option)
+    async with SmartModelRouter.from_config(load(config, given=frozenset())) as router:
+        yield router
+
+
+def tiers_of(config: Path | None, model: str, option: str = "--model") -> tuple[str, ...]:
+    """Return the names of a model's tiers. Raises OptionFault for one that the configuration does not have."""
     try:
-        found.locate(model)
+        return tuple(tier.name for tier in load(config, given=frozenset()).resolve(model).tiers)
     except ModelNotFound as error:
         raise OptionFault([ConfigurationError(option, model, error.message)]) from None
-    async with SmartModelRouter.from_config(found) as router:
-        yield router
 
 
 async def corpora_of(inputs: RunInputs, *, lost_too: bool = False) -> OpenedCorpora:
