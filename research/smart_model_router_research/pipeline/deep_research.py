@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.domain.ports import Clock
@@ -56,10 +56,12 @@ from smart_model_router_research.pipeline.tools import SERVICE, ResearchTools, R
 from smart_model_router_research.pipeline.web_sources import WebSources
 from smart_model_router_research.pipeline.workflow_file import NAME, research_workflow
 from smart_model_router_research.web.backends import SearchBackend
-from smart_model_router_research.web.fetcher import SafeFetcher
 from smart_model_router_research.workflow import Costs, WorkflowDefinition
 from smart_model_router_scoring.confidence.gates import MIN_RECENT_SOURCES
 from smart_model_router_scoring.options import ConfigError
+
+if TYPE_CHECKING:
+    from smart_model_router_research.web.fetcher import SafeFetcher
 
 CACHE = ".indexes"
 """The folder of indexes among those of runs, whose ids begin with a letter or a digit."""

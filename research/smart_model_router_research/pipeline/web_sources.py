@@ -5,16 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from smart_model_router.domain.ports import Clock
 from smart_model_router_research.deep.readers import ReadingContext
 from smart_model_router_research.pipeline.run_inputs import CORPUS, RunInputs
 from smart_model_router_research.web.backends import BackendCaps, SearchBackend, SearchFailed, SearchHit, SearchQuery
-from smart_model_router_research.web.fetcher import SafeFetcher
 from smart_model_router_research.web.guarded_backend import GuardedBackend
 from smart_model_router_research.web.pages import WebPages
 from smart_model_router_research.web.web_search import SeedSearch, WebSearch
 from smart_model_router_scoring.options import ConfigError
+
+if TYPE_CHECKING:
+    from smart_model_router_research.web.fetcher import SafeFetcher
 
 
 class LostBackend:
@@ -47,7 +50,7 @@ class WebSources:
         self._backends = {each.name: GuardedBackend(each, clock) for each in backends}
         if len(self._backends) < len(backends) or CORPUS in self._backends:
             raise ConfigError("backends", [each.name for each in backends], f"names of their own, and not {CORPUS},")
-        self._fetcher = fetcher or SafeFetcher(clock)
+        self._fetcher = fetcher
         self._clock = clock
         self._wall = wall
 
@@ -76,13 +79,21 @@ class WebSources:
             return ()
         context = ReadingContext(as_of=inputs.moment(), policy=inputs.policy())
         usable = math.floor(inputs.budget.fetches * (1.0 - inputs.budget.reserve))
-        pages = WebPages(self._fetcher, context, most=usable, moment=self._moment)
+        pages = WebPages(self._fetching(), context, most=usable, moment=self._moment)
         found: list[WebSearch | SeedSearch] = [SeedSearch(inputs.seed_urls, pages)] if inputs.seed_urls else []
         is_over = inputs.as_of < self._moment()[:10]
         filters = SearchQuery(
             text="", allow=inputs.policy().allow, deny=inputs.policy().block, until=inputs.as_of if is_over else ""
         )
         return (*found, *([WebSearch(chosen, pages, filters)] if chosen else []))
+
+    def _fetching(self) -> SafeFetcher:
+        """Return the fetcher, made with the first run that needs it: runs over corpora need no HTTP client."""
+        if self._fetcher is None:
+            from smart_model_router_research.web.fetcher import SafeFetcher  # noqa: PLC0415 - brings aiohttp
+
+            self._fetcher = SafeFetcher(self._clock)
+        return self._fetcher
 
     def _moment(self) -> str:
         return datetime.fromtimestamp(int(self._wall()), UTC).isoformat()

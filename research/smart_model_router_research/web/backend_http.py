@@ -68,7 +68,6 @@ class BackendHttp:
         async with (
             aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(force_close=True, ssl=self._tls),
-                cookie_jar=aiohttp.DummyCookieJar(),
                 timeout=aiohttp.ClientTimeout(total=None),
                 headers={"User-Agent": _USER_AGENT, "Accept-Encoding": "identity", **(headers or {})},
             ) as session,

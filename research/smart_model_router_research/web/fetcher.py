@@ -64,7 +64,8 @@ class _Answer:
 class SafeFetcher:
     """Fetches pages. `resolve`, `dial` and `tls` are seams: by default the system's resolver and its authorities.
 
-    It keeps no cookies, sends no referrer, and reads no proxy and no credentials from the environment.
+    Each request has a session of its own: no cookie is kept, no referrer sent, and no proxy and no credentials are
+    read from the environment.
     """
 
     def __init__(
@@ -158,7 +159,7 @@ class SafeFetcher:
         endpoints = [self._dial(address, target.port) for address in addresses]
         connector = aiohttp.TCPConnector(
             resolver=_Resolved(endpoints),
-            socket_factory=_only(endpoints),
+            socket_factory=_only(endpoints, str(target.url)),
             use_dns_cache=False,
             force_close=True,
             ssl=self._tls,
@@ -167,7 +168,6 @@ class SafeFetcher:
         async with (
             aiohttp.ClientSession(
                 connector=connector,
-                cookie_jar=aiohttp.DummyCookieJar(),
                 auto_decompress=False,
                 trust_env=False,
                 timeout=aiohttp.ClientTimeout(total=None),
@@ -254,14 +254,14 @@ class _Resolved(AbstractResolver):
         """Nothing is held."""
 
 
-def _only(endpoints: Sequence[tuple[str, int]]) -> Callable[[Any], socket.socket]:
+def _only(endpoints: Sequence[tuple[str, int]], url: str) -> Callable[[Any], socket.socket]:
     """Return a factory of sockets for these endpoints alone: what the client connects to was checked, or is refused."""
     allowed = frozenset(endpoints)
 
     def make(info: tuple[Any, ...]) -> socket.socket:
         family, kind, proto, _, place = info
         if (place[0], place[1]) not in allowed:
-            raise OSError(f"{place[0]} was not checked")
+            raise FetchRefused(url, FetchRefusal.ADDRESS, f"{place[0]} was not checked")
         return socket.socket(family, kind, proto)
 
     return make

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from yarl import URL
 
@@ -16,7 +17,9 @@ from smart_model_router_research.deep.sources import StoredDocument
 from smart_model_router_research.deep.tiers import SourcePolicy, tier_of_source
 from smart_model_router_research.web.diary import WebDiary
 from smart_model_router_research.web.fetch_rules import SECURITY, FetchRefusal, FetchRefused, canonical, shown
-from smart_model_router_research.web.fetcher import SafeFetcher
+
+if TYPE_CHECKING:
+    from smart_model_router_research.web.fetcher import SafeFetcher
 
 MOST_REFUSALS = 50
 """Refusals for the sake of security after which a run fetches nothing more."""

@@ -17,6 +17,7 @@ from smart_model_router.cli.output import OptionFault
 from smart_model_router.cli.research_text import fault_of_input
 from smart_model_router.cli.workflow_store import opened_store
 from smart_model_router.config import EvaluationConfig, ResearchConfig
+from smart_model_router.config.egress import elsewhere_text, targets_elsewhere
 from smart_model_router.config.files import default_file
 from smart_model_router.config.research_sections import load_evaluation
 from smart_model_router.config.sections import WorkflowsConfig
@@ -175,7 +176,8 @@ async def opened_research(
 async def opened_router(config: Path | None, model: str, option: str = "--model") -> AsyncGenerator[ChatRouter | None]:
     """Open the router of the configuration, and close it; None where no model is asked.
 
-    Raises OptionFault for a model that it does not have, ConfigurationError without a configuration.
+    Raises OptionFault for a model that it does not have, or that is elsewhere under `egress: local_only`,
+    ConfigurationError without a configuration.
     """
     if not model:
         yield None
@@ -186,11 +188,18 @@ async def opened_router(config: Path | None, model: str, option: str = "--model"
 
 
 def tiers_of(config: Path | None, model: str, option: str = "--model") -> tuple[str, ...]:
-    """Return the names of a model's tiers. Raises OptionFault for one that the configuration does not have."""
+    """Return the names of a model's tiers.
+
+    Raises OptionFault for one that the configuration does not have, or that is elsewhere under `egress: local_only`.
+    """
+    found = load(config, given=frozenset())
     try:
-        return tuple(tier.name for tier in load(config, given=frozenset()).resolve(model).tiers)
+        tiers = tuple(tier.name for tier in found.resolve(model).tiers)
     except ModelNotFound as error:
         raise OptionFault([ConfigurationError(option, model, error.message)]) from None
+    if found.research.egress == "local_only" and (away := targets_elsewhere(found, model)):
+        raise OptionFault([ConfigurationError(option, model, elsewhere_text(away))])
+    return tiers
 
 
 async def corpora_of(inputs: RunInputs, *, lost_too: bool = False) -> OpenedCorpora:

@@ -9,6 +9,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from smart_model_router.config import aliases as patterns
+from smart_model_router.config.egress import elsewhere_text, targets_elsewhere
 from smart_model_router.config.secret import masked, masked_urls
 from smart_model_router.core.passthrough_rules import KNOWN, is_route
 from smart_model_router.core.selection import STRATEGIES, Selector
@@ -117,7 +118,19 @@ def _faults(config: RouterConfig) -> Iterator[ConfigurationError]:
     yield from _of_content(config.telemetry.content)
     yield from config.evaluation.faults()
     yield from config.research.faults()
+    yield from _of_egress(config)
     yield from _of_parts(config)
+
+
+def _of_egress(config: RouterConfig) -> Iterator[ConfigurationError]:
+    """Research that may not leave this machine has a model of this machine."""
+    model = config.research.model
+    if config.research.egress != "local_only" or model is None:
+        return
+    if patterns.resolve(model, config.models, config.aliases) is not None and (
+        away := targets_elsewhere(config, model)
+    ):
+        yield ConfigurationError("research.model", model, elsewhere_text(away))
 
 
 def _of_parts(config: RouterConfig) -> Iterator[ConfigurationError]:

@@ -106,6 +106,37 @@ def test_a_key_of_a_back_end_is_named_and_never_written() -> None:
     assert "canary" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("provider", "is_here"),
+    [
+        ({"kind": "ollama"}, True),
+        ({"kind": "scripted"}, True),
+        ({"kind": "openai_compatible", "base_url": "http://127.0.0.1:8000/v1"}, True),
+        ({"kind": "openai_compatible", "base_url": "http://localhost:8000/v1"}, True),
+        ({"kind": "openai_compatible", "base_url": "http://[::1]:8000/v1"}, True),
+        ({"kind": "openai_compatible", "base_url": "http://10.0.0.5:8000/v1"}, False),
+        ({"kind": "ollama", "base_url": "https://ollama.example/v1"}, False),
+        ({"kind": "openai", "api_key": "k"}, False),
+    ],
+)
+def test_under_local_only_a_model_is_of_this_machine(provider: dict[str, str], is_here: bool) -> None:
+    """One with any target elsewhere is refused by name, whichever tier has it."""
+    sections = {
+        "providers": {"s": {"kind": "scripted"}, "p": provider},
+        "models": {"smart": {"tiers": [{"targets": ["s/m"]}, {"targets": ["p/m"]}], "last_resort": []}},
+    }
+    allowed = {"version": 1, **sections, "research": {"model": "smart"}}
+    refused = {**allowed, "research": {"model": "smart", "egress": "local_only"}}
+
+    assert RouterConfig.from_mapping(allowed).research.model == "smart"
+    if is_here:
+        assert RouterConfig.from_mapping(refused).research.egress == "local_only"
+    else:
+        with pytest.raises(ConfigurationError, match="p/m is elsewhere") as caught:
+            RouterConfig.from_mapping(refused)
+        assert caught.value.key == "research.model"
+
+
 def test_a_file_of_its_own_has_the_same_tree(tmp_path: Path) -> None:
     """`evaluation:` is its only key."""
     file = tmp_path / "evaluation.yaml"

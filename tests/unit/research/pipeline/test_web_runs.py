@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -294,3 +296,12 @@ def test_a_back_end_that_a_run_has_lost_fails_in_words() -> None:
 
     with pytest.raises(SearchFailed, match="gone: it is not configured any more"):
         asyncio.run(source.search(QUESTION))
+
+
+def test_research_over_corpora_loads_no_http_client() -> None:
+    """It is brought by the first run that searches the web."""
+    module = "smart_model_router_research.pipeline.deep_research"
+    program = f"import sys, {module} as d; d.DeepResearch(); print('aiohttp' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert done.stdout == "False\n"

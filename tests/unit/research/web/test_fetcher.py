@@ -128,7 +128,7 @@ def test_the_client_connects_to_nothing_that_was_not_checked() -> None:
                 await fetcher.fetch("http://127.0.0.1/")
             return caught.value.refusal
 
-    assert asyncio.run(main()) is FetchRefusal.CONNECTION
+    assert asyncio.run(main()) is FetchRefusal.ADDRESS
     assert web.requests == []
 
 
