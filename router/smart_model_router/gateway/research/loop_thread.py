@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+_HELPERS = 2
+"""Threads for blocking work. Each that wants the interpreter makes the loop of requests wait longer for its turn."""
 
 
 class LoopThread:
@@ -15,6 +18,7 @@ class LoopThread:
 
     def __init__(self, name: str) -> None:
         self._loop = asyncio.new_event_loop()
+        self._loop.set_default_executor(ThreadPoolExecutor(_HELPERS, thread_name_prefix=name))
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
