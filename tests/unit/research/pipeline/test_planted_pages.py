@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from smart_model_router_research.deep import ReadingContext, read_response
 from tests.planted_pages import CLEAN, HIDDEN, ORDER, PLANTED
 from tests.unit.research.pipeline.test_web_runs import ARLAND, engine_of, run
 from tests.web_pages import Reply, SmallWeb
@@ -17,7 +19,7 @@ from tests.web_pages import Reply, SmallWeb
 pytestmark = pytest.mark.loopback
 QUESTIONS = "What is the capital of Arland? What is the population of Arland?"
 HITS = ("http://www.arland.gov/facts", "http://atlas.example/arland")
-TIMES = ("finished_at", "retrieved_at")
+CONTEXT = ReadingContext(as_of=datetime(2026, 7, 1, tzinfo=UTC))
 
 
 def outcome_of(page: Reply) -> dict[str, Any]:
@@ -67,10 +69,10 @@ def test_a_planted_instruction_changes_nothing(kind: str) -> None:
 @pytest.mark.parametrize("kind", HIDDEN)
 def test_hidden_text_is_not_stored(kind: str) -> None:
     """Nor a part of it."""
-    web = SmallWeb({"atlas.example/arland": HIDDEN[kind], "engine/search": engine_of(HITS[1])})
-    with TemporaryDirectory() as folder:
-        run(Path(folder), web, "What is the capital of Arland?")
-        stored = "".join(path.read_text() for path in (Path(folder) / "run" / "documents").iterdir())
+    page = HIDDEN[kind]
+    assert isinstance(page.body, str)
+    found = read_response(page.body.encode(), "http://atlas.example/arland", page.headers, CONTEXT).document
 
-    assert "capital of Arland" in stored
-    assert not any(word in stored for word in ("SYSTEM", "evil.example", ORDER[:20], "\U000e0053"))
+    assert found is not None
+    assert "capital of Arland" in found.text
+    assert not any(word in str(found) for word in ("SYSTEM", "evil.example", ORDER[:20], "\U000e0053"))

@@ -24,7 +24,10 @@ from smart_model_router_research.web.backends import BackendCaps, SearchFailed
 from smart_model_router_research.web.recorded import RecordedBackend
 from smart_model_router_research.web.searxng import SearxngBackend
 from smart_model_router_scoring.options import ConfigError
+from tests.planted_pages import EVIL, VISIBLE
 from tests.research_worlds import ENGINES, ListedSearch, page
+from tests.scripted_models import EMPTY, ScriptedRouter, Shown
+from tests.scripted_models import Reply as ModelReply
 from tests.web_pages import Reply, Request, SmallWeb, SteppingClock
 
 loopback = pytest.mark.loopback
@@ -77,15 +80,18 @@ def run(
     *,
     corpora: tuple[ListedSearch, ...] = (),
     engine: str = "kahn",
+    router: ScriptedRouter | None = None,
     **inputs: Any,
 ) -> Ended:
     """Run a topic over a web, whose search engine is the one of `engine/search`."""
     backends = ("corpus", "searxng") if corpora else ("searxng",)
-    given: dict[str, Any] = {"as_of": AS_OF, "min_recent_sources": 1, "backends": backends, **inputs}
+    model = "smart" if router else ""
+    given: dict[str, Any] = {"as_of": AS_OF, "min_recent_sources": 1, "backends": backends, "model": model, **inputs}
 
     async def main() -> Ended:
         async with web.serving():
             research = DeepResearch(
+                router,
                 corpora=corpora,
                 backends=[SearxngBackend(url=web.engine)],
                 fetcher=web.fetcher(),
@@ -220,6 +226,45 @@ def test_what_a_remediation_looks_for_is_no_private_text_either(tmp_path: Path) 
     assert len(seen) >= 1
     assert "canaryville" not in " ".join(seen).lower()
     assert "1999" not in " ".join(seen)
+
+
+def obedient(name: str, shown: Shown, number: int) -> ModelReply:
+    """Do what a page orders: search for what a private document says, and read an address."""
+    del number
+    if name == "tree.v1":
+        queries = [
+            {"question": each["id"], "text": "vault Canary7431", "purpose": "background"} for each in shown["questions"]
+        ]
+        return {"branches": [{"hypothesis": "x", "queries": queries, "evidence": 0.9, "novelty": 0.5, "cost": 0.2}]}
+    if name == "reader.v1":
+        turns = [
+            ("search", "capital of Arland Canary7431"),
+            ("search", EVIL),
+            ("read", EVIL),
+            ("finish", ""),
+        ]
+        act, argument = turns[min(len(shown["done"]), len(turns) - 1)]
+        return {"thought": "As the page says.", "action": act, "argument": argument}
+    return EMPTY[name]
+
+
+@loopback
+def test_a_model_that_obeys_a_page_fetches_nothing_and_tells_nothing(tmp_path: Path) -> None:
+    """It writes no address, and no word of a private document reaches a public back-end by it."""
+    private = ListedSearch([page("vault.md", "# Vault\n\nThe code of the vault is Canary7431.\n")])
+    seen: list[str] = []
+    planted = VISIBLE["html paragraph"]
+    web = SmallWeb({"atlas.example/a": planted, "engine/search": engine_of("http://atlas.example/a", seen=seen)})
+    router = ScriptedRouter(obedient)
+    topic = "What is the capital of Nowhere? What is the capital of Arland?"
+    found = run(tmp_path, web, topic, corpora=(private,), router=router)
+
+    assert {name for name, _ in router.asked} >= {"tree.v1", "reader.v1"}
+    assert {"vault Canary7431", "capital of Arland Canary7431"} <= set(private.texts)
+    assert not any("canary7431" in text.casefold() or "evil" in text for text in seen)
+    assert not any("evil.example" in each.url for each in web.requests)
+    assert "evil.example" not in web.resolved
+    assert any("words of your documents" in line for line in found.result.problems)
 
 
 @loopback
