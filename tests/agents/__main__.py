@@ -13,11 +13,11 @@ import time
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from tests.agents import coding, document, programs, schemas
+from tests.agents import coding, document, mcp_clients, programs, schemas
 from tests.agents.environments import ROOT
 from tests.agents.rows import Cell, Row, Verdict, table
 
-ROWS: tuple[Row, ...] = (*programs.ROWS, *schemas.ROWS, *coding.ROWS)
+ROWS: tuple[Row, ...] = (*programs.ROWS, *schemas.ROWS, *coding.ROWS, *mcp_clients.ROWS)
 DOCUMENT = ROOT / "docs" / "dialects.md"
 
 

@@ -11,11 +11,11 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.agents import faults, plan
+from tests.agents import faults, mcp_clients, plan
 from tests.agents.coding import COPIED, DONE, Agent, judged
 from tests.agents.programs import Program
 from tests.agents.rows import Cell, Mark, Verdict, table
-from tests.agents.upstream import Upstream
+from tests.agents.upstream import Call, Upstream
 
 ASKS = """
 import os, openai
@@ -212,3 +212,16 @@ def _is_json(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def test_an_agent_whose_model_never_saw_the_report_fails_the_lane() -> None:
+    """Each tool that was not offered, the report that did not come back, and what was said without it."""
+    done = subprocess.CompletedProcess([], 0, stdout=mcp_clients.LOST, stderr="")
+    offered = [{"type": "function", "function": {"name": f"research__{name}"}} for name in mcp_clients.TOOLS[1:]]
+    call = Call("chat", "m", {"messages": [], "tools": offered}, {})
+    wrong = list(mcp_clients.missed(done, [call]))
+    assert wrong[:2] == ["its model was never offered search", "its model never saw the report"]
+    assert wrong[2].startswith("exit 0: ")
+    seen = Call("chat", "m", {"messages": [mcp_clients.KNOWN], "tools": [*offered, {"name": "search"}]}, {})
+    told = subprocess.CompletedProcess([], 0, stdout=mcp_clients.DONE, stderr="")
+    assert list(mcp_clients.missed(told, [call, seen])) == []
