@@ -24,7 +24,7 @@ from smart_model_router_research.model_forms.questions_asked import AskedQuestio
 from smart_model_router_research.model_forms.replies import DraftedClaim
 
 _LABELLED = (StatementKind.LABELLED, StatementKind.ROW)
-"""Statements that name what they say: one that code does not read as an answer is none."""
+"""Statements that name what they say."""
 MOST_QUOTE = 600
 """Characters of a quote that are looked for: a model may copy more than it was asked for."""
 
@@ -33,13 +33,15 @@ MOST_QUOTE = 600
 class ProposedClaim:
     """A claim that a model proposes for a question, whose id it has; `asked` is that question, or a part of it.
 
-    `headings` stand above the statement. `is_said` says that code finds all that is asked in it, too.
+    `headings` stand above the statement. `is_said` says that code finds all that is asked in it, too. A label or a row
+    (`is_label`) of which it does not needs a second provider to be shown at all: each would fit some question.
     """
 
     claim: ResearchClaim
     asked: str
     headings: str
     is_said: bool
+    is_label: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,12 +74,11 @@ def proposed(
                 continue
             is_label = statement.kind in _LABELLED
             by_code = any(one.statement is statement for one in answers_of(document, pattern)) if is_label else None
-            if by_code is False:
-                continue
+            is_read = is_said(text, found) if by_code is None else by_code
             claim = drafter.draft(found, asked.question, pattern.wanted, drafted.text)
             if claim is not None:
                 above = " > ".join(dict.fromkeys((document.stored.title, *statement.scope)))
-                return ProposedClaim(claim=claim, asked=text, headings=above, is_said=by_code or is_said(text, found))
+                return ProposedClaim(claim=claim, asked=text, headings=above, is_said=is_read, is_label=is_label)
     return None
 
 

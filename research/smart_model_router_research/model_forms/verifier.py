@@ -51,8 +51,10 @@ async def confirmed(
                 is_asked = False
             else:
                 agreed += [caller.answered_by] if _provider(caller.answered_by) not in providers else []
-        if is_asked or agreed:
+        if agreed or (is_asked and not each.is_label):
             kept.append(by_choice(each, made_by, ", ".join(agreed)))
+        else:
+            caller.refuse()
     return kept
 
 

@@ -85,6 +85,17 @@ def test_what_one_model_alone_chooses_is_shown_and_counts_nowhere(tmp_path: Path
     assert found.delivery == without.delivery
 
 
+@pytest.mark.parametrize(("other", "answers"), [("q/verifier", ("Term: three weeks",)), ("", ())])
+def test_a_label_in_other_words_needs_two_providers(tmp_path: Path, other: str, answers: tuple[str, ...]) -> None:
+    """Nearly every label would fit a question for a number: one model alone shows none."""
+    pages = [
+        page("library.md", "# Library\n\nTerm: three weeks\n\nFloors: four\n\nStaff: Ada, Bo and Cy\n\nTea: at noon\n")
+    ]
+    router = ScriptedRouter(competent({LOAN: ["Term: three weeks"]}), other=other)
+
+    assert run(tmp_path, LOAN, router, pages).answers == answers
+
+
 def test_what_code_would_take_too_counts_though_one_model_chose_it(tmp_path: Path) -> None:
     """Two sentences say enough of the question for code to choose neither; the model chooses, and code agrees."""
     text = "# Pass\n\nThe pass road is closed for snow in January.\n\nThe pass road is closed for repairs in June.\n"
