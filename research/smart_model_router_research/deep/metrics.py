@@ -84,8 +84,8 @@ def metrics_of(graph: ClaimGraph, config: MetricsConfig) -> dict[str, Any]:
     `nothing_compared` says that no two independent sources speak of one matter. Without a cited document every metric
     is 0. What one model alone takes for an answer counts nowhere.
     """
-    cited = _cited(graph)
     graph = replace(graph, claims=tuple(claim for claim in graph.claims if claim.is_counted))
+    cited = _cited(graph)
     found: dict[str, Any] = dict.fromkeys(("coverage", "source_quality", "agreement", "verification", "recency"), 0.0)
     agreement = _agreement(graph)
     if cited:

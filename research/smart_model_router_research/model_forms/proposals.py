@@ -6,10 +6,12 @@ question only where it says the names and numbers of the question, and has a val
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from smart_model_router_research.deep.analysts import ClaimDrafter, answers_of
+from smart_model_router_research.deep.asked_values import AskedKind, asked_value
 from smart_model_router_research.deep.claims import ResearchClaim, SourceTier
 from smart_model_router_research.deep.fitting import is_said
 from smart_model_router_research.deep.folding import fold
@@ -23,6 +25,7 @@ from smart_model_router_research.model_forms.passages import SourcePassage
 from smart_model_router_research.model_forms.questions_asked import AskedQuestion
 from smart_model_router_research.model_forms.replies import DraftedClaim
 
+_ACTIVE = re.compile(r"://|</?[a-z!]", re.IGNORECASE)
 _LABELLED = (StatementKind.LABELLED, StatementKind.ROW)
 """Statements that name what they say."""
 MOST_QUOTE = 600
@@ -70,7 +73,7 @@ def proposed(
         [document] = exactly_named(names, [passage.document], documents)
         for statement in statements_with(drafted.quote, document):
             found = chosen_answer(text, document, document.place_of(statement), documents, drafted.text)
-            if found is None or not _names_all(pattern, found):
+            if found is None or not _names_all(pattern, found) or _is_active(statement, text):
                 continue
             is_label = statement.kind in _LABELLED
             by_code = any(one.statement is statement for one in answers_of(document, pattern)) if is_label else None
@@ -91,6 +94,11 @@ def statements_with(quote: str, document: ReadDocument) -> Iterable[Statement]:
     fitting = [(each, said) for each, said in found if said and (wanted in said or said in wanted)]
     fitting.sort(key=lambda pair: -min(len(pair[1]), len(wanted)))
     return [each for each, _ in fitting]
+
+
+def _is_active(statement: Statement, question: str) -> bool:
+    """Return whether a statement has an address or a tag that the question does not ask for: it may be planted."""
+    return _ACTIVE.search(statement.text) is not None and asked_value(question).kind is not AskedKind.ADDRESS
 
 
 def _letters(text: str) -> str:

@@ -263,3 +263,12 @@ def test_a_mode_that_is_none_is_refused() -> None:
     """The error names those that there are."""
     with pytest.raises(ConfigError, match="decay"):
         replace(CONFIG, recency_mode="mean")
+
+
+def test_what_one_model_alone_chose_changes_no_metric() -> None:
+    """Its document is not cited, its question not covered, and its agreement none, whatever it says."""
+    own, alone = claim("x", "a"), claim("y", "b", chosen_by="p/m", critical=True)
+    agreed = replace(alone, agreed_by="q/m")
+
+    assert metrics_of(graph(own, alone), CONFIG) == metrics_of(graph(own), CONFIG)
+    assert metrics_of(graph(own, agreed), CONFIG) != metrics_of(graph(own), CONFIG)
