@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from smart_model_router_research.deep.claims import ClaimGraph, ClaimStatus, SourceTier, SubQuestion
@@ -37,8 +38,10 @@ from smart_model_router_research.pipeline.search_time import SearchTime
 from smart_model_router_research.pipeline.tools import StepTools
 from smart_model_router_research.web.diary import WebSource
 from smart_model_router_research.web.query_words import QueryWords
+from smart_model_router_research.web.web_search import WebSearch
 from smart_model_router_research.workflow import StepInput
 
+RECENT = "recent"
 MAX_REPAIRS = 24
 """Claims that a remediation searches for."""
 REPAIR_HITS = 64
@@ -64,8 +67,10 @@ async def retrieve(step: StepInput, tools: StepTools) -> Mapping[str, Any]:
     graph = await graph_of(tools, given["graph"])
     plan, wanted = _Plan(given, questions, graph), wanted_documents(run)
     words = QueryWords.of((run.topic, run.goal, *(each.text for each in questions)), TURNED.split())
+    metrics = run.audit_config().metrics
+    since = (metrics.as_of - timedelta(days=metrics.window)).date().isoformat()
     for text, only in plan.repairs():
-        for search in _recording(tools, ledger, words, only, wanted[only]):
+        for search in _recording(tools, ledger, words, only, wanted[only], since if only == RECENT else ""):
             await search.search(text, REPAIR_HITS)
     searches = _recording(tools, ledger, words)
     session = OfflineSession(searches, extra=extra_of(given["search_plan"]))
@@ -134,14 +139,18 @@ async def _further(
 
 
 def _recording(
-    tools: StepTools, ledger: SearchLedger, words: QueryWords, only: str = "", admits: Admits = _any
+    tools: StepTools, ledger: SearchLedger, words: QueryWords, only: str = "", admits: Admits = _any, since: str = ""
 ) -> list[RecordingSearch]:
-    """Return the sources, recorded. Beside a private one a public one is sent nothing but words of the questions."""
+    """Return the sources, recorded. Beside a private one a public one is sent nothing but words of the questions.
+
+    With `since`, a day, the web is searched for what was published since then.
+    """
+    sources = [each.since(since) if since and isinstance(each, WebSearch) else each for each in tools.searches]
     is_public = [isinstance(search, WebSource) and search.is_public for search in tools.searches]
     has_private = not all(is_public)
     return [
         RecordingSearch(at, search, ledger, only, admits, words.permit if has_private and is_public[at] else _any_text)
-        for at, search in enumerate(tools.searches)
+        for at, search in enumerate(sources)
     ]
 
 
@@ -185,8 +194,8 @@ class _Plan:
             texts += [
                 (f"{claim.attribute} {claim.entity} {claim.other}", "") for claim in claims if claim.id in disputed
             ]
-        if "recent" in wanted:
-            texts += [(question.text, "recent") for question in self.questions]
+        if RECENT in wanted:
+            texts += [(question.text, RECENT) for question in self.questions]
         if "unsupported" in wanted:
             texts += [(claim.text, "") for claim in claims if claim.status is not ClaimStatus.SUPPORTED]
         return texts[:MAX_REPAIRS]
@@ -198,7 +207,7 @@ def wanted_documents(run: RunInputs) -> Mapping[str, Admits]:
     return {
         "": _any,
         "tier_a": lambda document: document.stored.tier is SourceTier.A,
-        "recent": lambda document: is_recent_source(document.stored.cited(), metrics),
+        RECENT: lambda document: is_recent_source(document.stored.cited(), metrics),
     }
 
 

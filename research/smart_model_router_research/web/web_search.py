@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 
 from smart_model_router_research.deep.corpus_search import HITS
 from smart_model_router_research.deep.fitting import telling_words
@@ -51,6 +52,10 @@ class WebSearch:
         self._diary.unread += bool(hits and not found)
         return found
 
+    def since(self, day: str) -> WebSearch:
+        """Return the search for what was published since a day, ISO 8601, where a back-end can tell."""
+        return WebSearch(self._backends, self._pages, replace(self._filters, since=day))
+
     async def topics(self) -> frozenset[str]:
         """Return no names: pages of the web are about anything."""
         return frozenset()
@@ -72,7 +77,7 @@ class WebSearch:
         key = (backend.name, text)
         if key not in self._known:
             try:
-                found = await backend.search(_with_text(self._filters, text))
+                found = await backend.search(replace(self._filters, text=text))
             except SearchFailed as error:
                 return error
             self._known[key] = found
@@ -89,10 +94,6 @@ class WebSearch:
             read = await asyncio.gather(*(self._pages.document(hit.url) for hit in now))
             found |= {each.stored.id: each for each in read if each is not None and each.stored.id not in found}
         return list(found.values())
-
-
-def _with_text(filters: SearchQuery, text: str) -> SearchQuery:
-    return SearchQuery(text=text, k=filters.k, allow=filters.allow, deny=filters.deny, until=filters.until)
 
 
 class SeedSearch:

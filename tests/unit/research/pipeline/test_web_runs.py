@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -20,7 +20,7 @@ from smart_model_router_research.deep.comparable_files import comparable_files
 from smart_model_router_research.engine import MemoryRunStore
 from smart_model_router_research.pipeline.run_inputs import ResearchBudget
 from smart_model_router_research.pipeline.web_sources import WebSources
-from smart_model_router_research.web.backends import BackendCaps, SearchFailed
+from smart_model_router_research.web.backends import BackendCaps, SearchFailed, SearchHit, SearchQuery
 from smart_model_router_research.web.recorded import RecordedBackend
 from smart_model_router_research.web.searxng import SearxngBackend
 from smart_model_router_scoring.options import ConfigError
@@ -226,6 +226,43 @@ def test_what_a_remediation_looks_for_is_no_private_text_either(tmp_path: Path) 
     assert len(seen) >= 1
     assert "canaryville" not in " ".join(seen).lower()
     assert "1999" not in " ".join(seen)
+
+
+@loopback
+def test_too_few_recent_sources_are_looked_for_by_date(tmp_path: Path) -> None:
+    """A remediation asks a back-end that can tell for what was published in the window, as of the day of the run."""
+    hits = [SearchHit(url=f"http://{url}") for url in PAGES]
+
+    class Dated(RecordedBackend):
+        """A back-end that keeps the days that it is asked for."""
+
+        days: ClassVar[list[tuple[str, str]]] = []
+
+        async def search(self, query: SearchQuery) -> list[SearchHit]:
+            """Return the same hits for every text."""
+            self.days.append((query.since, query.until))
+            return hits
+
+    old = {
+        url: Reply(str(page.body).replace("2026-05-01", "2024-05-01"), headers=page.headers)
+        for url, page in PAGES.items()
+    }
+    web = SmallWeb(dict(old))
+
+    async def main() -> ResearchResult:
+        async with web.serving():
+            research = DeepResearch(
+                backends=[Dated(searches={}, name="dated")],
+                fetcher=web.fetcher(),
+                folder=tmp_path,
+                wall=lambda: 1_800_000_000.0,
+            )
+            return await research.run(RunInputs(topic=QUESTION, as_of=AS_OF, min_recent_sources=2, backends=("dated",)))
+
+    found = asyncio.run(main())
+    assert found.answers == ("The capital of Arland is Arville.",)
+    assert Dated.days[0] == ("", AS_OF)
+    assert ("2025-12-30", AS_OF) in Dated.days
 
 
 def obedient(name: str, shown: Shown, number: int) -> ModelReply:
