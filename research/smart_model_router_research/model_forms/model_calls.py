@@ -32,6 +32,8 @@ ANSWER_TOKENS = 2_000
 """Tokens that a reply may have."""
 PROSE_TOKENS = 160
 """Tokens that a summary may have of a model that writes prose alone: the embedded one takes its time."""
+GRACE_SECONDS = 2.0
+"""Seconds behind its timeout after which a call that has not ended is broken off."""
 UNPRICED, AVOIDED = "filtered:unpriced", "filtered:avoided"
 """The reasons for which a router asks no target of unknown price, and none that the caller avoids."""
 Criticality = Literal["critical_plus", "critical", "sheddable_plus", "sheddable"]
@@ -259,11 +261,14 @@ class ModelCaller:
             options["avoid"] = tuple(avoid)
         while True:
             try:
-                reply = await self.router.chat(body, **options)
+                async with asyncio.timeout(seconds + GRACE_SECONDS):
+                    reply = await self.router.chat(body, **options)
             except SmartRouterError as error:
                 self._charged(error.report)
                 if not _leaves_out(error, body, options, has_usd=self.account.usd > 0):
                     raise FormFailed(_reason(error)) from error
+            except Exception as error:  # a router of a program raises what it likes: no run is lost by it
+                raise FormFailed(f"{type(error).__name__}: {_reason(error)}") from error
             else:
                 self._charged(reply.report)
                 return reply
@@ -357,7 +362,7 @@ def _refused_for(error: SmartRouterError) -> frozenset[str]:
     return frozenset() if report is None or report.attempts else frozenset(each.reason for each in report.refusals)
 
 
-def _reason(error: SmartRouterError) -> str:
+def _reason(error: Exception) -> str:
     """Return why a call failed in one line."""
     return " ".join(str(error).split())[:300] or type(error).__name__
 

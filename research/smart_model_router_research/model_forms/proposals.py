@@ -7,7 +7,7 @@ question only where it says the names and numbers of the question, and has a val
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from smart_model_router_research.deep.analysts import ClaimDrafter, answers_of
@@ -30,6 +30,9 @@ _LABELLED = (StatementKind.LABELLED, StatementKind.ROW)
 """Statements that name what they say."""
 MOST_QUOTE = 600
 """Characters of a quote that are looked for: a model may copy more than it was asked for."""
+
+MOST_STATEMENTS = 6
+"""Statements that a quote is looked for in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,15 +88,18 @@ def proposed(
     return None
 
 
-def statements_with(quote: str, document: ReadDocument) -> Iterable[Statement]:
-    """Yield the statements of a document that a quote is a part of, or that are a part of it, the longest first."""
+def statements_with(quote: str, document: ReadDocument) -> Sequence[Statement]:
+    """Return the statements of a document that a quote is a part of, or that are a part of it, the longest first.
+
+    No more than a few: a quote of one letter is a part of them all.
+    """
     wanted = _letters(quote[:MOST_QUOTE])
     if not wanted:
         return []
     found = [(each, _letters(each.text)) for each in document.statements]
     fitting = [(each, said) for each, said in found if said and (wanted in said or said in wanted)]
     fitting.sort(key=lambda pair: -min(len(pair[1]), len(wanted)))
-    return [each for each, _ in fitting]
+    return [each for each, _ in fitting[:MOST_STATEMENTS]]
 
 
 def _is_active(statement: Statement, question: str) -> bool:

@@ -81,7 +81,7 @@ async def _is_confirmed(
     others = _others(proposal, [*rivals, _plain(text)], documents)
     for number in range(ROWS):
         rows = [(text, proposal.headings), *others[number::ROWS]]
-        rows.sort(key=lambda row: hashlib.sha256(f"{number}\n{proposal.asked}\n{row[0]}".encode()).digest())
+        rows.sort(key=lambda row: _place(number, proposal.asked, row[0]))
         keys = {f"s{place}": row for place, row in enumerate(rows, 1)}
         shown = [{"id": key, "headings": row[1], "text": row[0][:_MOST_CHARACTERS]} for key, row in keys.items()]
         reply = await caller.ask(VERIFIER, {"question": proposal.asked, "statements": shown}, avoid=avoid)
@@ -89,6 +89,11 @@ async def _is_confirmed(
         if chosen is None or chosen[0] != text:
             return False
     return True
+
+
+def _place(*parts: object) -> bytes:
+    """Return the place of a statement in a row: its text decides, which may have halves of characters (surrogates)."""
+    return hashlib.sha256("\n".join(map(str, parts)).encode("utf-8", "surrogatepass")).digest()
 
 
 def _plain(text: str) -> str:

@@ -14,7 +14,7 @@ from smart_model_router_research.deep.artefact_records import GRAPH, MANIFEST
 from smart_model_router_research.deep.found_answers import ReadDocument
 from smart_model_router_research.deep.report_page import ALONE
 from smart_model_router_research.engine import MemoryRunStore
-from smart_model_router_research.model_forms.model_calls import AT_ONCE, prompt_hash
+from smart_model_router_research.model_forms.model_calls import AT_ONCE, ChatRouter, prompt_hash
 from smart_model_router_research.pipeline.deep_research import ResearchResult
 from smart_model_router_research.pipeline.run_inputs import AnalystRole, ResearchBudget
 from tests.fixtures.research.judging import FOLDERS
@@ -33,7 +33,7 @@ PAGES: Pages = (page("library.md", LIBRARY), page("kiln.md", KILN))
 
 
 def run(
-    folder: Path, topic: str, router: ScriptedRouter | None, pages: Pages = PAGES, seconds: float = 900, **others: Any
+    folder: Path, topic: str, router: ChatRouter | None, pages: Pages = PAGES, seconds: float = 900, **others: Any
 ) -> ResearchResult:
     """Run a topic in virtual time, with a model where there is a router."""
     budget = others.pop("budget", ResearchBudget(seconds=seconds))
