@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,16 +20,27 @@ from tests.agents.rows import Row, Verdict
 from tests.agents.upstream import Call, Turn, Upstream
 from tests.e2e.command import program
 from tests.e2e.gateways import served
+from tests.e2e.model_provider import ModelProvider
 from tests.e2e.research_gateway import countries
+from tests.e2e.test_research_cli import written
+from tests.e2e.test_research_models import PAGES
+from tests.scripted_models import competent
 
 SECONDS = 150
 KEY = "agent-key"
 TOPIC = "What is the capital of Land 1?"
-PROMPT = f"{TOPIC} Ask the tool deep_research of the server research."
+ASK = " Ask the tool deep_research of the server research."
+PROMPT = f"{TOPIC}{ASK}"
 KNOWN = "Capital of Land 1: City 1"
 """The answer of a report, which only the tool can tell the model."""
 DONE = "It is City 1, says the report."
 LOST = "I do not know."
+LOAN, LOANED = "How long may I borrow a book?", "Loans last three weeks."
+"""A question, and the sentence that answers it, in which no word of it stands: a model has to find it."""
+LENT = {LOAN: [LOANED]}
+LOAN_DONE = "Three weeks, says the report."
+DIES_AT = 2
+STOOD_IN = "stood in for one/m"
 TOOLS = ("search", "fetch", "deep_research", "research_status", "research_report")
 Server = Mapping[str, Any]
 Prepared = tuple[Sequence[str | Path], Mapping[str, str]]
@@ -60,7 +72,7 @@ class McpClient:
             "gateway": {"keys": {"agent": {"key": KEY}}},
         }
         with (
-            Upstream([name], _turn) as upstream,
+            Upstream([name], turn(TOPIC, KNOWN, DONE)) as upstream,
             served(
                 plan.config(upstream.urls, {name: f"{name}/{name}"}), folder, environ=environ, **sections
             ) as gateway,
@@ -72,12 +84,13 @@ class McpClient:
                 "env": {"SMART_ROUTER_DATA_DIR": str(folder / "local")},
             }
             server: Server = local if transport == "stdio" else {"url": f"{gateway.base_url}/mcp"}
-            done = self._done(folder, gateway.base_url, name, server)
-            wrong = tuple(missed(done, upstream.calls))
+            done = self.done(folder, gateway.base_url, name, server)
+            wrong = tuple(missed(done, upstream.calls, KNOWN, DONE))
         said = done.stdout.strip().splitlines()[-1:] or [""]
         return Verdict(self.client, self.version, f"MCP over {transport}", said[0][:200], wrong)
 
-    def _done(self, folder: Path, base_url: str, model: str, server: Server) -> subprocess.CompletedProcess[str]:
+    def done(self, folder: Path, base_url: str, model: str, server: Server) -> subprocess.CompletedProcess[str]:
+        """Run the agent in a folder and a home of its own, and return what it did."""
         work, home = folder / "work", folder / "home"
         for place in (work, home):
             shutil.rmtree(place, ignore_errors=True)
@@ -88,13 +101,74 @@ class McpClient:
         return run(command, SECONDS, cwd=work, env=environment)
 
 
-def _turn(call: Call) -> Turn:
-    """Call the tool until the conversation has its result, then tell what it told."""
-    if KNOWN in call.text:
-        return Turn(Reply(DONE, ()))
-    if (name := _named(call)) and '"topic"' not in call.text.replace(json.dumps(call.body.get("tools")), ""):
-        return Turn(Reply("I ask.", (ToolCall(name, json.dumps({"topic": TOPIC})),)))
-    return Turn(Reply(LOST, ()))
+@dataclass(frozen=True, slots=True)
+class DyingProvider:
+    """Claude Code asks for research with a model behind our gateway, and a provider of that model dies in mid-run.
+
+    It has to end with the claims of a run whose providers live, and its report to say what stood in.
+    """
+
+    client: str
+    version: str
+
+    def run(self) -> Iterator[Verdict]:
+        """Run it with providers that live, and with one that dies at its third call."""
+        with tempfile.TemporaryDirectory(prefix="smr-mcp-") as name:
+            living, wrong = self._claims(Path(name) / "living", None)
+            found, missing = self._claims(Path(name) / "dying", DIES_AT)
+        wrong = [*wrong, *missing]
+        if not living or found != living:
+            wrong.append(f"the claims are {sorted(found)}, and {sorted(living)} without the death")
+        said = f"{len(found)} claims, the same as without it"
+        yield Verdict(self.client, self.version, "a provider dies in mid-run", said, tuple(wrong))
+
+    def _claims(self, folder: Path, dies_at: int | None) -> tuple[set[str], list[str]]:
+        """Return the claims of one run, and what is wrong with it."""
+        folder.mkdir()
+        corpus = written(folder / "docs", PAGES)
+        with ExitStack() as stack:
+            first = stack.enter_context(ModelProvider(competent(LENT), dies_at))
+            others = {at: stack.enter_context(ModelProvider(competent(LENT))) for at in ("two", "three")}
+            providers = {"one": first, **others}
+            upstream = stack.enter_context(Upstream(["messages-none"], turn(LOAN, LOANED, LOAN_DONE)))
+            config = plan.config(upstream.urls, {"messages-none": "messages-none/messages-none"})
+            config["providers"] |= {
+                name: {"kind": "openai_compatible", "base_url": each.base_url, "api_key": "k"}
+                for name, each in providers.items()
+            }
+            config["models"]["researcher"] = {
+                "tiers": [{"targets": [f"{name}/m"]} for name in providers],
+                "last_resort": [],
+            }
+            sections: dict[str, Any] = {
+                "research": {"gateway": True, "corpora": [str(corpus)], "model": "researcher"},
+                "gateway": {"keys": {"agent": {"key": KEY}}},
+            }
+            environ = {"SMART_ROUTER_DATA_DIR": str(folder / "data")}
+            gateway = stack.enter_context(served(config, folder, environ=environ, **sections))
+            agent = McpClient(self.client, self.version, "messages", _prepared(LOAN))
+            done = agent.done(folder, gateway.base_url, "messages-none", {"url": f"{gateway.base_url}/mcp"})
+            wrong = list(missed(done, upstream.calls, LOANED, LOAN_DONE))
+            if dies_at is not None and not any(STOOD_IN in call.text for call in upstream.calls):
+                wrong.append("the report does not say what stood in for the provider that died")
+            if dies_at is not None and len(first.asked) <= dies_at:
+                wrong.append("the provider did not die in mid-run")
+        graphs = list((folder / "data").rglob("claim_graph.json"))
+        claims = [each for graph in graphs for each in json.loads(graph.read_text("utf-8"))["claims"]]
+        return {each["text"] for each in claims}, wrong
+
+
+def turn(topic: str, known: str, done: str) -> Callable[[Call], Turn]:
+    """Return a model that calls the tool until the conversation has its result, then tells what it told."""
+
+    def take(call: Call) -> Turn:
+        if known in call.text:
+            return Turn(Reply(done, ()))
+        if (name := _named(call)) and '"topic"' not in call.text.replace(json.dumps(call.body.get("tools")), ""):
+            return Turn(Reply("I ask.", (ToolCall(name, json.dumps({"topic": topic})),)))
+        return Turn(Reply(LOST, ()))
+
+    return take
 
 
 def _named(call: Call) -> str:
@@ -113,16 +187,26 @@ def _plain(name: str) -> str:
     return name.rpartition("__")[2]
 
 
-def missed(done: subprocess.CompletedProcess[str], calls: Sequence[Call]) -> Iterator[str]:
+def missed(done: subprocess.CompletedProcess[str], calls: Sequence[Call], known: str, told: str) -> Iterator[str]:
     """Yield what is wrong with a run: a tool that its model was not offered, a report that it did not see or tell."""
     offered = {_plain(name) for call in calls for name in _names(call.body.get("tools") or ())}
     for tool in TOOLS:
         if tool not in offered:
             yield f"its model was never offered {tool}"
-    if not any(KNOWN in call.text for call in calls):
+    if not any(known in call.text for call in calls):
         yield "its model never saw the report"
-    if done.returncode or DONE not in done.stdout:
+    if done.returncode or told not in done.stdout:
         yield f"exit {done.returncode}: {done.stdout[-1500:]} {done.stderr[-1500:]}"
+
+
+def _prepared(topic: str) -> Callable[[Path, str, str, Server], Prepared]:
+    """Return how Claude Code is asked for another topic."""
+
+    def prepare(home: Path, base_url: str, model: str, server: Server) -> Prepared:
+        command, environment = _claude(home, base_url, model, server)
+        return [topic + ASK if part == PROMPT else part for part in command], environment
+
+    return prepare
 
 
 def _claude(home: Path, base_url: str, model: str, server: Server) -> Prepared:
@@ -183,4 +267,5 @@ _CLIENTS = (
     McpClient("Claude Code, with MCP", PACKAGES["newest"]["@anthropic-ai/claude-code"], "messages", _claude),
     McpClient("Codex CLI, with MCP", PACKAGES["newest"]["@openai/codex"], "chat", _codex),
 )
-ROWS = tuple(Row(client.client, client.run) for client in _CLIENTS)
+_DYING = DyingProvider("Claude Code, with MCP and a dying provider", _CLIENTS[0].version)
+ROWS = (*(Row(client.client, client.run) for client in _CLIENTS), Row(_DYING.client, _DYING.run))
