@@ -216,12 +216,13 @@ def _is_json(text: str) -> bool:
 
 def test_an_agent_whose_model_never_saw_the_report_fails_the_lane() -> None:
     """Each tool that was not offered, the report that did not come back, and what was said without it."""
+    expected = (mcp_clients.KNOWN, mcp_clients.DONE)
     done = subprocess.CompletedProcess([], 0, stdout=mcp_clients.LOST, stderr="")
     offered = [{"type": "function", "function": {"name": f"research__{name}"}} for name in mcp_clients.TOOLS[1:]]
     call = Call("chat", "m", {"messages": [], "tools": offered}, {})
-    wrong = list(mcp_clients.missed(done, [call]))
+    wrong = list(mcp_clients.missed(done, [call], *expected))
     assert wrong[:2] == ["its model was never offered search", "its model never saw the report"]
     assert wrong[2].startswith("exit 0: ")
     seen = Call("chat", "m", {"messages": [mcp_clients.KNOWN], "tools": [*offered, {"name": "search"}]}, {})
     told = subprocess.CompletedProcess([], 0, stdout=mcp_clients.DONE, stderr="")
-    assert list(mcp_clients.missed(told, [call, seen])) == []
+    assert list(mcp_clients.missed(told, [call, seen], *expected)) == []
