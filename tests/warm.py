@@ -32,6 +32,7 @@ MODULES = (
     "smart_model_router.cli.configured",
     "smart_model_router.cli.serve",
     "smart_model_router.clients",
+    "smart_model_router.gateway.research.mcp_endpoint",
     "smart_model_router.gateway.workers",
     "smart_model_router_providers.http",
     "smart_model_router_scoring.retrieval",

@@ -229,6 +229,17 @@ def test_alone_a_budget_is_of_a_day_from_its_first_use() -> None:
     assert budget.account(0.0) is None
 
 
+def test_the_rest_of_a_budget_is_told_in_usd() -> None:
+    """By what this process knows: less what is reserved, never below 0, and whole again in the next period."""
+    budget = ClientBudget("k", 1.0)
+    assert budget.left(0.0) == 1.0
+    budget.take(250_000, 10.0)
+    assert budget.left(10.0) == 0.75
+    budget.settle(250_000, 2_000_000, 20.0)
+    assert budget.left(20.0) == 0.0
+    assert budget.left(10.0 + DAY) == 1.0
+
+
 def test_a_budget_of_one_micro_dollar_is_used_up_by_that_much() -> None:
     """And is there again when it was not spent, not taken, or is left for all."""
     budget = ClientBudget("guest cafe0123 usd", 1e-6)
