@@ -18,6 +18,8 @@ from smart_model_router_scoring.retrieval.reading import READERS, chunks_of, ign
 
 MOST_SHOWN = 12_000
 """Characters of all passages that are shown for one question."""
+MOST_TITLE = 300
+"""Characters of a title, and of headings, that are shown: a page can have a heading without an end."""
 MOST_RANKED = 4_000
 """Passages of all documents that are looked at."""
 
@@ -32,7 +34,8 @@ class SourcePassage:
 
     def shown(self, key: str) -> dict[str, str]:
         """Return it as a model sees it, under an id."""
-        return {"id": key, "title": self.document.stored.title, "headings": self.heading, "text": self.text}
+        title = self.document.stored.title[:MOST_TITLE]
+        return {"id": key, "title": title, "headings": self.heading[:MOST_TITLE], "text": self.text}
 
 
 def passages_of(document: ReadDocument) -> list[SourcePassage]:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from smart_model_router_research.deep.analysts import ClaimDrafter, answers_of
 from smart_model_router_research.deep.asked_values import AskedKind, asked_value
 from smart_model_router_research.deep.claims import ResearchClaim, SourceTier
-from smart_model_router_research.deep.fitting import is_said
+from smart_model_router_research.deep.fitting import is_said, telling_words
 from smart_model_router_research.deep.folding import fold
 from smart_model_router_research.deep.found_answers import FoundAnswer, ReadDocument, exactly_named, is_longer
 from smart_model_router_research.deep.naming import is_named_in
@@ -31,6 +32,8 @@ _LABELLED = (StatementKind.LABELLED, StatementKind.ROW)
 MOST_QUOTE = 600
 """Characters of a quote that are looked for: a model may copy more than it was asked for."""
 
+MOST_COMPARED = 60
+"""Statements that say more of a question than a proposed one, of which none may answer it."""
 MOST_STATEMENTS = 6
 """Statements that a quote is looked for in."""
 
@@ -80,12 +83,27 @@ def proposed(
                 continue
             is_label = statement.kind in _LABELLED
             by_code = any(one.statement is statement for one in answers_of(document, pattern)) if is_label else None
-            is_read = is_said(text, found) if by_code is None else by_code
+            if by_code is None:
+                by_code = is_said(text, found) and _says_most(text, statement, documents)
             claim = drafter.draft(found, asked.question, pattern.wanted, drafted.text)
             if claim is not None:
                 above = " > ".join(dict.fromkeys((document.stored.title, *statement.scope)))
-                return ProposedClaim(claim=claim, asked=text, headings=above, is_said=is_read, is_label=is_label)
+                return ProposedClaim(claim=claim, asked=text, headings=above, is_said=by_code, is_label=is_label)
     return None
+
+
+def _says_most(question: str, statement: Statement, documents: Sequence[ReadDocument]) -> bool:
+    """Return whether no other statement that may answer says more words of a question than this one does itself."""
+    words = telling_words(question)
+    mine = sum(word in statement.own for word in words)
+    better = (
+        (document, at)
+        for document in documents
+        for at, each in enumerate(document.statements)
+        if sum(word in each.own for word in words) > mine
+    )
+    others = (chosen_answer(question, document, at, documents) for document, at in islice(better, MOST_COMPARED))
+    return not any(found is not None and is_said(question, found) for found in others)
 
 
 def statements_with(quote: str, document: ReadDocument) -> Sequence[Statement]:

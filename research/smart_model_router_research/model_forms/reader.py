@@ -9,7 +9,7 @@ from typing import Any
 
 from smart_model_router_research.deep.found_answers import ReadDocument
 from smart_model_router_research.model_forms.model_calls import FormFailed, ModelCaller, ModelForm
-from smart_model_router_research.model_forms.passages import passages_for
+from smart_model_router_research.model_forms.passages import MOST_TITLE, passages_for
 from smart_model_router_research.model_forms.questions_asked import AskedQuestion
 from smart_model_router_research.model_forms.replies import Act, ReaderReply
 from smart_model_router_research.model_forms.tree import MOST_QUERY
@@ -45,7 +45,9 @@ class _Reading:
 
     def listed(self) -> list[dict[str, str]]:
         """Return the documents as the model sees them."""
-        return [{"id": key, "title": each.stored.title or each.path} for key, each in self.documents.items()]
+        return [
+            {"id": key, "title": (each.stored.title or each.path)[:MOST_TITLE]} for key, each in self.documents.items()
+        ]
 
     def recalled(self) -> list[Mapping[str, Any]]:
         """Return all that was done; of earlier turns without what was observed."""
@@ -82,7 +84,11 @@ class _Reading:
         if found is None:
             return "refused: no further search may be made; read what was found, or finish", True
         return [
-            {"id": self.key_of(each), "title": each.stored.title, "text": self._pieces(each, HIT_CHARACTERS)}
+            {
+                "id": self.key_of(each),
+                "title": each.stored.title[:MOST_TITLE],
+                "text": self._pieces(each, HIT_CHARACTERS),
+            }
             for each in found
         ], False
 

@@ -16,6 +16,7 @@ from smart_model_router_research.deep.fitting import telling_words
 from smart_model_router_research.deep.found_answers import ReadDocument
 from smart_model_router_research.deep.statements import Statement
 from smart_model_router_research.model_forms.model_calls import FormFailed, ModelCaller, ModelForm
+from smart_model_router_research.model_forms.passages import MOST_TITLE
 from smart_model_router_research.model_forms.proposals import ProposedClaim, statements_with
 from smart_model_router_research.model_forms.replies import VerifierReply
 
@@ -83,7 +84,9 @@ async def _is_confirmed(
         rows = [(text, proposal.headings), *others[number::ROWS]]
         rows.sort(key=lambda row: _place(number, proposal.asked, row[0]))
         keys = {f"s{place}": row for place, row in enumerate(rows, 1)}
-        shown = [{"id": key, "headings": row[1], "text": row[0][:_MOST_CHARACTERS]} for key, row in keys.items()]
+        shown = [
+            {"id": key, "headings": row[1][:MOST_TITLE], "text": row[0][:_MOST_CHARACTERS]} for key, row in keys.items()
+        ]
         reply = await caller.ask(VERIFIER, {"question": proposal.asked, "statements": shown}, avoid=avoid)
         chosen = keys.get(reply.answered_by.strip())
         if chosen is None or chosen[0] != text:

@@ -376,7 +376,7 @@ class DeepResearch:
         if found.status is RunState.COMPLETED and (reason in INCOMPLETE or cut or (problems and lacking)):
             status = RunState.PARTIAL.value
         problems += cut
-        problems += [line for each in retrieved for line in each["web"]["unread"]]
+        problems += [line for each in retrieved for line in (*each["further_gaps"], *each["web"]["unread"])]
         usage = {"searches": 0.0, "documents": 0.0, "model_calls": found.usage.calls}
         if found.usage.calls:
             usage |= {"tokens": found.usage.tokens, "usd": found.usage.usd}

@@ -40,11 +40,16 @@ class SearchRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetrievalRecord:
-    """The searches of a run so far, its documents (the name of their list), and the topics of each source."""
+    """The searches of a run so far, its documents (the name of their list), and the topics of each source.
+
+    `further_searches` and `further_documents` count those of them that a model has added.
+    """
 
     documents: str
     searches: tuple[SearchRecord, ...] = ()
     topics: tuple[tuple[str, ...], ...] = ()
+    further_searches: int = 0
+    further_documents: int = 0
 
 
 @dataclass
@@ -76,6 +81,20 @@ class SearchLedger:
     blocked: dict[str, str] = field(default_factory=dict)
     answered: int = 0
     obstacles: dict[Obstacle, None] = field(default_factory=dict)
+
+    def apart(self, searches: int, documents: int) -> SearchLedger:
+        """Return a ledger of the same searches and documents that may add so many: its failures are its own."""
+        return SearchLedger(
+            len(self.searches) + searches,
+            len(self.documents) + documents,
+            self.time,
+            self.policy,
+            self.topics,
+            self.searches,
+            self.documents,
+            web=self.web,
+            blocked=self.blocked,
+        )
 
     def begin(self) -> None:
         """Begin with the searches for another question."""

@@ -81,7 +81,8 @@ async def retrieve(step: StepInput, tools: StepTools) -> Mapping[str, Any]:
         answered = await session.ask(question)
         lookups.append(ledger.lookup(question.id))
         unanswered += [question] * (not answered or is_broad(question))
-    notes = await _further(step, tools, ledger, searches, unanswered)
+    gaps, by_code = _gaps(ledger, run.budget), (len(ledger.searches), len(ledger.documents))
+    notes, further_gaps = await _further(step, tools, ledger, words, unanswered, before)
     topics = [await search.topics() for search in searches]
     for document in ledger.documents.values():
         tools.values.know(document)
@@ -90,16 +91,20 @@ async def retrieve(step: StepInput, tools: StepTools) -> Mapping[str, Any]:
         documents=await tools.values.put_documents(documents),
         searches=tuple(ledger.searches.values()),
         topics=tuple(tuple(sorted(each)) for each in topics),
+        further_searches=_before(before)[0] + len(ledger.searches) - by_code[0],
+        further_documents=_before(before)[1] + len(documents) - by_code[1],
     )
     return {
         "record": await tools.values.put(record),
         "documents": record.documents,
         "source_count": len(documents),
         "new_documents": len(ledger.documents) - known,
+        "new_by_code": by_code[1] - known,
         "searches": len(ledger.searches),
         "new_searches": len(ledger.searches) - asked,
         "lookups": encode(tuple(lookups)),
-        "gaps": _gaps(ledger, run.budget),
+        "gaps": gaps,
+        "further_gaps": [each for each in further_gaps if each not in gaps],
         "refused": {**ledger.web.refused, **ledger.blocked},
         "web": {"hits": encode(tuple(ledger.web.hits)), "notes": encode(ledger.web.notes), "unread": _unread(ledger)},
         "halt": ledger.halt,
@@ -108,34 +113,54 @@ async def retrieve(step: StepInput, tools: StepTools) -> Mapping[str, Any]:
     }
 
 
+def _before(record: RetrievalRecord | None) -> tuple[int, int]:
+    """Return the searches and documents that a model has added so far."""
+    return (0, 0) if record is None else (record.further_searches, record.further_documents)
+
+
 async def _further(
     step: StepInput,
     tools: StepTools,
     ledger: SearchLedger,
-    searches: Sequence[RecordingSearch],
+    words: QueryWords,
     unanswered: Sequence[SubQuestion],
-) -> list[str]:
-    """Let a model search for what the searches without it do not answer, within half of what is left of the limits."""
-    if tools.models is None or not unanswered:
-        return []
-    most_searches = len(ledger.searches) + (ledger.most_searches - len(ledger.searches)) // 2
-    most_documents = len(ledger.documents) + (ledger.most_documents - len(ledger.documents)) // 2
+    before: RetrievalRecord | None,
+) -> tuple[list[str], list[str]]:
+    """Let a model search for what the searches without it do not answer; returns notes, and what was kept away.
 
-    async def search(text: str) -> list[ReadDocument] | None:
-        room = most_documents - len(ledger.documents)
-        if len(ledger.searches) + len(searches) > most_searches or room <= 0 or ledger.time.is_over:
+    It has the share of the limits that code leaves, for the whole run, and at most half of what is left: nothing that
+    it searches for, and nothing that fails then, takes a search away from a later round, or ends the rounds.
+    """
+    if tools.models is None or not unanswered:
+        return [], []
+    budget, made = run_of(step).budget, _before(before)
+    apart = ledger.apart(
+        _room(budget.searches, budget.reserve, len(ledger.searches), made[0]),
+        _room(budget.fetches, budget.reserve, len(ledger.documents), made[1]),
+    )
+    searches = _recording(tools, apart, words)
+
+    async def search(text: str, most: int = apart.most_searches) -> list[ReadDocument] | None:
+        room = apart.most_documents - len(apart.documents)
+        if len(apart.searches) + len(searches) > most or room < len(searches) or apart.time.is_over:
             return None
         each = max(1, min(HITS, room) // len(searches))
         return [document for source in searches for document in await source.search(text, each)]
 
+    planned = (len(apart.searches) + apart.most_searches + 1) // 2
     asked = asked_with(unanswered, aspects_in(step.inputs["aspects"]))
     ids = {each.question.id for each in asked}
     for at, row in enumerate(step.inputs["further_plan"] or ()):
         query = decode(PlannedQuery, row, f"further_plan[{at}]")
-        if query.question_id in ids and await search(query.text) is None:
+        if query.question_id in ids and await search(query.text, planned) is None:
             break
     note = await look_further(tools.models, asked, list(ledger.documents.values()), search)
-    return [note] if note else []
+    return ([note] if note else []), _gaps(apart, budget)
+
+
+def _room(cap: int, reserve: float, used: int, further: int) -> int:
+    """Return how many more a model may add: of the share that code leaves, and at most half of what is left."""
+    return max(0, min(cap - math.floor(cap * (1.0 - reserve)) - further, (cap - used + 1) // 2))
 
 
 def _recording(
@@ -160,7 +185,10 @@ async def _ledger(
     usable = 1.0 - budget.reserve
     time = SearchTime.before(step.deadline, tools.clock, budget.seconds * budget.reserve)
     policy = decode(SourcePolicy, step.inputs["policy"], "policy")
-    ledger = SearchLedger(math.floor(budget.searches * usable), math.floor(budget.fetches * usable), time, policy)
+    searches, documents = _before(before)  # what a model has added takes nothing from what code may have
+    ledger = SearchLedger(
+        math.floor(budget.searches * usable) + searches, math.floor(budget.fetches * usable) + documents, time, policy
+    )
     if before is not None:
         ledger.topics = {at: frozenset(each) for at, each in enumerate(before.topics) if each}
         ledger.documents = await tools.values.get_documents(before.documents)

@@ -38,6 +38,7 @@ class ResearchBudget:
     """The most that a run may use. Of each a share, `reserve` (0 to 0.5), is kept for the end: a report can be written.
 
     `searches` are questions put to sources, `fetches` documents that are read; what was asked or read before is free.
+    Of these two a model has the reserve, and code the rest.
     """
 
     seconds: float = 900.0

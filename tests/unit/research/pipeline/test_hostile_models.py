@@ -12,8 +12,11 @@ from smart_model_router import RequestOptions, RouterReply
 from smart_model_router_research.deep.claims import SourceTier
 from smart_model_router_research.deep.found_answers import ReadDocument
 from smart_model_router_research.model_forms.proposals import MOST_STATEMENTS, statements_with
+from smart_model_router_research.pipeline.deep_research import ResearchResult
+from smart_model_router_research.pipeline.run_inputs import ResearchBudget
+from tests.drawn_research_worlds import FewPages
 from tests.research_worlds import page
-from tests.scripted_models import ScriptedRouter, competent
+from tests.scripted_models import EMPTY, Reply, ScriptedRouter, Shown, competent
 from tests.unit.research.pipeline.test_model_runs import KILN, KILN_DAY, KNOWN, LOAN, PAGES, run
 
 TOPIC = f"{KILN_DAY} {LOAN}"
@@ -94,3 +97,59 @@ def test_a_quote_of_one_letter_is_looked_for_in_few_statements() -> None:
     assert [each.text for each in statements_with("Stone 73 stands at the road.", document)] == [
         "Stone 73 stands at the road."
     ]
+
+
+def test_code_agrees_with_no_statement_that_says_less_of_the_question_than_another(tmp_path: Path) -> None:
+    """The word of the question stands in the heading alone: one model's choice of that statement answers nothing."""
+    pages = [page("fees.md", "# Fees\n\nThe yearly fee is 85 euros.\n\nChildren pay 20 euros.\n")]
+    question = "How much is the fee of a year?"
+    topic = f"How much is the yearly fee? {question}"
+    router = ScriptedRouter(competent({question: ["Children pay 20 euros."]}))
+    without, found = run(tmp_path / "a", topic, None, pages), run(tmp_path / "b", topic, router, pages)
+
+    assert "Children pay 20 euros." in found.answers
+    assert found.delivery == without.delivery != "full"
+    assert [each.openness for each in found.unanswered] == ["judged_by_a_model"]
+
+
+def test_a_heading_without_an_end_uses_up_no_budget(tmp_path: Path) -> None:
+    """Of titles and headings a model sees their beginning."""
+    pages = [page("long.md", f"# {'T' * 3_000_000}\n\nThe oven is lit at noon.\n"), *PAGES]
+    found = run(tmp_path, TOPIC, ScriptedRouter(competent(KNOWN), other="q/v"), pages)
+
+    assert found.status == "completed"
+
+
+def _searching(name: str, shown: Shown, number: int) -> Reply:
+    """Search for something new with every call, and claim nothing."""
+    if name == "tree.v1":
+        to = shown["questions"][0]["id"]
+        queries = [{"question": to, "text": f"note word{number * 20 + at}", "purpose": "background"} for at in range(6)]
+        return {"branches": [{"hypothesis": "h", "queries": queries, "evidence": 1, "novelty": 1, "cost": 0}]}
+    if name == "reader.v1":
+        return {"thought": "More.", "action": "search", "argument": f"note word{number + 100}"}
+    return EMPTY[name]
+
+
+@pytest.mark.parametrize(
+    "budget", [ResearchBudget(), ResearchBudget(searches=54), ResearchBudget(fetches=6)], ids=["default", "few", "read"]
+)
+def test_a_model_that_searches_without_an_end_takes_no_search_away(tmp_path: Path, budget: ResearchBudget) -> None:
+    """Twelve questions, of which other words in later rounds answer one: the model has limits of its own."""
+    topic = " ".join(f"What is the population of {letter}land?" for letter in "ABCDEFGHIJKL")
+    pages = [
+        page("aland.md", "# Aland\n\nThe population of Aland is told elsewhere.\n"),
+        page("people.md", "# Aland people\n\nAland: inhabitants, residents.\n\nPopulation: 2,000,000\n"),
+        *(page(f"n{at}.md", f"# Note {at}\n\nThis note has word{at} in it.\n") for at in range(200)),
+    ]
+
+    def runs(folder: Path, router: ScriptedRouter | None) -> ResearchResult:
+        search = FewPages(pages, hits=1)
+        return run(folder, topic, router, pages, budget=budget, search=search)
+
+    without, found = runs(tmp_path / "a", None), runs(tmp_path / "b", ScriptedRouter(_searching))
+
+    assert len(without.answers) == 1
+    assert (found.answers, found.status, found.stop_reason) == (without.answers, without.status, without.stop_reason)
+    assert without.usage["searches"] < found.usage["searches"] <= budget.searches
+    assert without.usage["documents"] < found.usage["documents"] <= budget.fetches

@@ -37,9 +37,10 @@ def run(
 ) -> ResearchResult:
     """Run a topic in virtual time, with a model where there is a router."""
     budget = others.pop("budget", ResearchBudget(seconds=seconds))
+    search = others.pop("search", None) or ListedSearch(pages)
 
     async def main() -> ResearchResult:
-        runs = research(folder, "kahn", ListedSearch(pages), router=router, clock=LoopClock())
+        runs = research(folder, "kahn", search, router=router, clock=LoopClock())
         model = "smart" if router else ""
         return await runs.run(inputs(topic, model=model, budget=budget, **others), "run")
 
