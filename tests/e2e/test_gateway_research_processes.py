@@ -122,7 +122,15 @@ def test_a_run_of_a_key_that_is_gone_waits_for_it(tmp_path: Path) -> None:
         told = gateway.ask("GET", f"/research/{run}", ADMIN).json()
         assert (told["state"], told["key"]) == ("interrupted", None)
         assert gateway.ask("GET", f"/research/{run}", TEAM).status_code == 401
+        reading = gateway.events(run, ADMIN)
+        assert next(reading)["kind"] == "run"
+        gateway.served.process.send_signal(signal.SIGHUP)  # a reader stays where it is over a reload
+        log = gateway.served.file.parent / "gateway.log"
+        assert becomes(lambda: "the new configuration is in use" in log.read_text(encoding="utf-8"))
+        for _ in range(3):
+            gateway.ended(gateway.begin(TOPIC, OTHER), OTHER)
         assert gateway.ask("POST", f"/research/{run}/cancel", ADMIN).json()["state"] == "cancelled"
+        assert list(reading)[-1]["kind"] == "finished"
 
 
 def test_a_run_goes_on_over_a_reload(tmp_path: Path) -> None:

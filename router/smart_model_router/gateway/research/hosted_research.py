@@ -57,8 +57,8 @@ class HostedResearch:
 
     @property
     def is_idle(self) -> bool:
-        """True while no run goes on here."""
-        return not self._holding
+        """True while no run goes on here, and no request, such as one that follows a run, is inside."""
+        return self.generation.in_flight == 0
 
     def names_of(self, paths: Sequence[str]) -> list[str]:
         """Return the names of corpora by their paths; what the configuration does not have any more has no name."""
