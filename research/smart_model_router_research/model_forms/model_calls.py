@@ -34,8 +34,8 @@ PROSE_TOKENS = 160
 """Tokens that a summary may have of a model that writes prose alone: the embedded one takes its time."""
 GRACE_SECONDS = 2.0
 """Seconds behind its timeout after which a call that has not ended is broken off."""
-UNPRICED, AVOIDED = "filtered:unpriced", "filtered:avoided"
-"""The reasons for which a router asks no target of unknown price, and none that the caller avoids."""
+UNPRICED, AVOIDED, DEAR = "filtered:unpriced", "filtered:avoided", "filtered:max_cost"
+"""The reasons for which a router asks no target of unknown price, that the caller avoids, or that costs too much."""
 Criticality = Literal["critical_plus", "critical", "sheddable_plus", "sheddable"]
 _PER_TOKEN = 4
 """Characters of a token, as estimates have it."""
@@ -122,6 +122,8 @@ class ModelAccount:
     spent: Costs = field(default_factory=Costs)
     is_last_resort: bool = False
     """Nothing but the last resort answers: it writes prose, and no more."""
+    is_unpriced: bool = False
+    """No target has a known price: calls are not held to a budget in US dollars."""
     _held: Costs = field(default_factory=Costs)
     _gate: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
 
@@ -252,9 +254,10 @@ class ModelCaller:
         options: RequestOptions = {
             "session": self.session,
             "timeout": seconds,
-            "max_cost": usd,
             "criticality": self.settings.criticality,
         }
+        if not self.account.is_unpriced:
+            options["max_cost"] = usd
         if tier in self.settings.tiers:
             options["tier"] = self.settings.tiers[tier]
         if avoid:
@@ -266,7 +269,8 @@ class ModelCaller:
             except SmartRouterError as error:
                 self._charged(error.report)
                 if not _leaves_out(error, body, options, has_usd=self.account.usd > 0):
-                    raise FormFailed(_reason(error)) from error
+                    raise FormFailed(_reason(error), is_cut=DEAR in _refused_for(error)) from error
+                self.account.is_unpriced = "max_cost" not in options
             except Exception as error:  # a router of a program raises what it likes: no run is lost by it
                 raise FormFailed(f"{type(error).__name__}: {_reason(error)}") from error
             else:

@@ -340,7 +340,6 @@ class DeepResearch:
             folder=self._folder_of(run_id),
             facts={"workflow": workflow.name, "workflow_hash": workflow.hash, "engine": chosen.engine.name},
             models=RunModels(settings=settings, account=account, router=self._router) if inputs.model else None,
-            reserve_seconds=seconds * budget.reserve,
         )
         return ExecutionContext(
             run_id=run_id,

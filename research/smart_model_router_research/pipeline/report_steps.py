@@ -38,7 +38,7 @@ async def synthesise(step: StepInput, tools: StepTools) -> Mapping[str, Any]:
         report = await summarised(tools.models, report, graph, str(step.inputs["certainty"]))
     lookups = furthest(each.lookups for each in rounds_of(step.inputs["history"]))
     missing = [
-        open_question(each, graph, lookups) for each in open_among(questions_of(step.inputs["questions"]), graph)
+        open_question(each, graph, lookups) for each in open_among(questions_of(step.inputs["questions"] or ()), graph)
     ]
     answers = [
         each.text for section in report.sections if section.part is ReportPart.ANSWER for each in section.sentences

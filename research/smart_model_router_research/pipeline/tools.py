@@ -37,7 +37,7 @@ class ResearchTools:
     """Everything that steps use: stored values, and what the kinds of step are allowed by `StepTools`.
 
     `folder` is where the artefacts of the run are written. `wall` gives the seconds since 1970. `facts` are those of
-    the run that its artefacts name: `workflow`, `workflow_hash`, `engine`. Model calls keep `reserve_seconds` back.
+    the run that its artefacts name: `workflow`, `workflow_hash`, `engine`.
     """
 
     values: StoredValues
@@ -47,7 +47,6 @@ class ResearchTools:
     folder: Path | None = None
     facts: Mapping[str, str] = field(default_factory=dict)
     models: RunModels | None = None
-    reserve_seconds: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,14 +110,14 @@ class NoRouter:
         raise RouterUnavailable("this process has no router: give one to DeepResearch")
 
 
-def _caller(step: StepInput, given: ResearchTools, reserve: float) -> ModelCaller | None:
+def _caller(step: StepInput, given: ResearchTools) -> ModelCaller | None:
     """Return the caller of models of a step. A call takes a part of the time that is left; the last one half of it."""
     if given.models is None:
         return None
 
     def seconds_left(*, is_last: bool) -> float:
         left = step.deadline - given.clock.now()
-        part = left / 2.0 if is_last else (left - reserve) / TIME_SHARE
+        part = left / 2.0 if is_last else left / TIME_SHARE  # the reserve is taken off already
         return max(0.0, min(MOST_SECONDS, part))
 
     return ModelCaller(
@@ -150,5 +149,5 @@ def tools_of(step: StepInput, allowed: frozenset[str]) -> StepTools:
         facts=given.facts,
         _searches=given.searches if "search" in allowed else None,
         _folder=given.folder if "write" in allowed else None,
-        models=_caller(step, given, given.reserve_seconds) if _may_ask(given.models, allowed) else None,
+        models=_caller(step, given) if _may_ask(given.models, allowed) else None,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -10,6 +11,7 @@ from typing import Any
 from smart_model_router_research.deep.analysts import ClaimDrafter
 from smart_model_router_research.deep.checking import SupportStatus
 from smart_model_router_research.deep.claims import (
+    ClaimGraph,
     ClaimKind,
     QuotedEvidence,
     ResearchClaim,
@@ -22,10 +24,11 @@ from smart_model_router_research.deep.found_answers import ReadDocument
 from smart_model_router_research.deep.origins import with_origins
 from smart_model_router_research.deep.records import decode
 from smart_model_router_research.deep.session import SearchSession
+from smart_model_router_research.deep.values import NUMBER_WORDS
 from smart_model_router_research.model_forms.model_calls import StepCalls
 from smart_model_router_research.model_forms.proposals import ProposedClaims
 from smart_model_router_research.model_forms.questions_asked import is_broad
-from smart_model_router_research.model_forms.verifier import CODE, by_choice, confirmed
+from smart_model_router_research.model_forms.verifier import CODE, confirmed
 from smart_model_router_research.pipeline.analyst_step import DraftClaims
 from smart_model_router_research.pipeline.planning_steps import calls_of, graph_of, questions_of, record_of
 from smart_model_router_research.pipeline.retrieval_step import wanted_documents
@@ -38,6 +41,7 @@ MOST_TRIED = 6
 MAX_QUOTES = 3
 """Statements of one document that are tried."""
 MAX_QUOTE = 300
+_NUMBERS = re.compile(rf"\d[\d.,]*|\b(?:{'|'.join(NUMBER_WORDS)})\b")
 
 
 async def verify_claims(step: StepInput, tools: StepTools) -> Mapping[str, Any]:
@@ -50,7 +54,7 @@ async def verify_claims(step: StepInput, tools: StepTools) -> Mapping[str, Any]:
     drafts = [await tools.values.get(DraftClaims, name) for name in given["drafts"] if name is not None]
     drafted = [claim for each in drafts for claim in each.claims]
     drafted += await _chosen(step, tools, documents, [*before.claims, *drafted])
-    claims = _together(before.claims, drafted, int(given["round"]))
+    claims = _together(_standing(before, drafted), drafted, int(given["round"]))
     examiner = ClaimExaminer(each.stored for each in documents.values())
     claims = _merged(claims, examiner)
     if not drafts:  # no analyst reads what this round has found
@@ -73,7 +77,7 @@ async def verify_claims(step: StepInput, tools: StepTools) -> Mapping[str, Any]:
         "graph": await tools.values.put(graph),
         "documents": await tools.values.put_documents(sources),
         "changed": changed,
-        "changed_claims": len(changed),
+        "changed_claims": sum(claim.is_counted for claim in graph.claims if claim.id in changed),
         "calls": calls_of(tools),
     }
 
@@ -102,16 +106,46 @@ async def _chosen(
     if not proposals:
         return []
     made_by = _targets_of(step)
-    if tools.models is None:
-        held = [by_choice(each, made_by, CODE) for each in proposals if each.is_said]
-    else:
-        held = await confirmed(tools.models, proposals, documents, made_by)
-    session = SearchSession((), ClaimDrafter(f"r{step.inputs['round']}.cove.m"))
+    if tools.models is None:  # there are no proposals then
+        return []
+    held = await confirmed(tools.models, proposals, documents, made_by)
+    session = SearchSession((), ClaimDrafter(f"r{step.inputs['round']}-chosen."))
     chosen: list[ResearchClaim] = []
     for question in questions.values():
         mine = [claim for claim in held if claim.question_id == question.id]
-        chosen += mine if is_broad(question) else _compared(session.disputed(question, mine, documents))
+        if not is_broad(question):
+            mine = _compared(session.disputed(question, [_undisputed(each, documents) for each in mine], documents))
+        chosen += mine
     return chosen
+
+
+def _undisputed(claim: ResearchClaim, documents: Mapping[str, ReadDocument]) -> ResearchClaim:
+    """Return a claim that a model chose; uncounted where a statement says the same with other numbers.
+
+    Code cannot tell which of "Loans last three weeks" and "Loans last two weeks" is meant.
+    """
+    said, form = fold(claim.evidence[0].quote).casefold(), _without_numbers(claim.evidence[0].quote)
+    for document in documents.values():
+        for statement in document.statements:
+            text = fold(statement.text).casefold()
+            if text != said and len(text) < MAX_QUOTE and _without_numbers(statement.text) == form:
+                return replace(claim, agreed_by="")
+    return claim
+
+
+def _without_numbers(text: str) -> str:
+    return _NUMBERS.sub("#", fold(text).casefold()).strip(" .")
+
+
+def _standing(before: ClaimGraph, drafted: Sequence[ResearchClaim]) -> list[ResearchClaim]:
+    """Return the claims of earlier rounds, without a model's choice for what code has found by now."""
+    answered = {claim.question_id for claim in drafted if claim.is_counted}
+    disputed = {each for pair in before.contradictions for each in (pair.one, pair.other)}
+    return [
+        claim
+        for claim in before.claims
+        if claim.is_counted or claim.question_id not in answered or claim.id in disputed
+    ]
 
 
 def _compared(claims: Sequence[ResearchClaim]) -> list[ResearchClaim]:
@@ -144,7 +178,8 @@ def _together(before: Iterable[ResearchClaim], drafts: Iterable[ResearchClaim], 
 
 def _saying(claim: ResearchClaim) -> tuple[object, ...]:
     sources = frozenset(evidence.doc_id for evidence in claim.evidence)
-    return claim.question_id, claim.text.casefold(), claim.value, claim.entity.casefold(), claim.operation, sources
+    said = (claim.question_id, claim.text.casefold(), claim.value, claim.entity.casefold(), claim.operation)
+    return (*said, sources, claim.is_counted)
 
 
 def _merged(claims: Sequence[ResearchClaim], examiner: ClaimExaminer) -> list[ResearchClaim]:
@@ -180,7 +215,7 @@ def _merge_at(
 
 def _is_same(one: ResearchClaim, other: ResearchClaim) -> bool:
     """Return whether two claims of one matter have one value, of one day and one tier: about the same is not enough."""
-    if (one.as_of, one.tier) != (other.as_of, other.tier):
+    if (one.as_of, one.tier, one.is_counted) != (other.as_of, other.tier, other.is_counted):
         return False
     mine, its = value_of(one), value_of(other)
     if mine.total is None or its.total is None:

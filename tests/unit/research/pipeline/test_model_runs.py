@@ -289,6 +289,25 @@ def test_a_reader_finds_what_the_planned_searches_do_not(tmp_path: Path) -> None
     assert seen == [["Library"], ["Library", "Rules"]]
 
 
+def test_a_choice_among_statements_that_differ_in_numbers_counts_nowhere(tmp_path: Path) -> None:
+    """Three pages say how long loans last, each something else; the model names one of them."""
+    terms = ("three", "two", "five")
+    pages = [page(f"{each}.md", f"# Library {each}\n\nLoans last {each} weeks.\n\nTea at noon.\n") for each in terms]
+    found = run(tmp_path, LOAN, ScriptedRouter(competent(KNOWN), other="q/v"), pages)
+
+    assert [each.openness for each in found.unanswered] == ["judged_by_a_model"]
+    assert found.delivery == "withheld"
+
+
+def test_a_reserve_of_half_the_time_leaves_time_for_models(tmp_path: Path) -> None:
+    """The time of a step is without the reserve already."""
+    router = ScriptedRouter(competent(KNOWN), other="q/v")
+    found = run(tmp_path, LOAN, router, budget=ResearchBudget(reserve=0.5))
+
+    assert found.answers == ("Loans last three weeks.",)
+    assert found.model_notes == ()
+
+
 def test_two_values_that_code_cannot_compare_count_neither(tmp_path: Path) -> None:
     """Three weeks or two: both are shown, neither counts, and the question stays open."""
     pages = [
