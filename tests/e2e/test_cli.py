@@ -74,6 +74,7 @@ FAILING: dict[str, tuple[str, ...]] = {
     "research demo": ("--out", "data"),
     "research eval": ("--set", "nowhere.json"),
     "research list": NO_CONFIG,
+    "research mcp": ("--corpus", "nowhere"),
     "research plan": (PROMPT,),
     "research report": ("nobody",),
     "research resume": ("nobody",),
