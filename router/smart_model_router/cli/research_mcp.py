@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from smart_model_router.cli.output import ExitCode, print_line
+from smart_model_router.cli.output import ExitCode, OptionFault, print_line
 from smart_model_router.cli.research_setup import (
     ResearchSettings,
     asked_backends,
@@ -23,8 +23,10 @@ from smart_model_router.cli.research_setup import (
 from smart_model_router.domain.errors import ConfigurationError, SmartRouterError
 from smart_model_router_providers.local.model_file import data_directory
 from smart_model_router_research.assembly import configured_backends, research_inputs, run_store
+from smart_model_router_research.deep.corpus_file import CorpusError
 from smart_model_router_research.engine import RunNotFound
 from smart_model_router_research.model_forms.model_calls import ChatRouter
+from smart_model_router_research.pipeline.opened_corpora import standing_of
 from smart_model_router_research.pipeline.research_host import NextEvents, ResearchHost
 from smart_model_router_research.pipeline.run_inputs import CORPUS, ResearchBudget, RunInputs
 from smart_model_router_research.pipeline.told_runs import standing_of_run
@@ -50,10 +52,23 @@ def run_mcp(asked: ServeResearch) -> int:
     corpora = asked.corpus or list(settings.research.corpora)
     if not corpora and all(each.kind == CORPUS for each in settings.research.backends):
         raise no_source()
+    _check(corpora)
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     backends = asked_backends(asked.corpus, None, settings.research)
     asyncio.run(_serve(asked.config, settings, corpora, backends))
     return ExitCode.OK
+
+
+def _check(corpora: Sequence[str]) -> None:
+    """Raise OptionFault, a line for each corpus that is not there: an agent would hear of it at its first question."""
+    faults: list[CorpusError] = []
+    for path in corpora:
+        try:
+            standing_of(Path(path), data_directory() / "research")
+        except CorpusError as error:
+            faults.append(error)
+    if faults:
+        raise OptionFault(faults)
 
 
 async def _serve(
