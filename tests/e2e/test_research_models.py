@@ -78,9 +78,6 @@ def test_a_provider_that_dies_in_mid_run_changes_no_claim(tmp_path: Path) -> Non
     """The others serve in its place, and the report says so."""
     smr = Smr(tmp_path)
     with ExitStack() as stack:
-        three = {name: stack.enter_context(ModelProvider(competent(KNOWN))) for name in ("one", "two", "three")}
-        healthy = asked(smr, configured(smr, three), "--model", "smart")
-    with ExitStack() as stack:
         first = stack.enter_context(ModelProvider(competent(KNOWN), dies_at=2))
         others = {name: stack.enter_context(ModelProvider(competent(KNOWN))) for name in ("two", "three")}
         done = asked(smr, configured(smr, {"one": first, **others}), "--model", "smart")
@@ -88,7 +85,7 @@ def test_a_provider_that_dies_in_mid_run_changes_no_claim(tmp_path: Path) -> Non
     claims, facts = graph_of(smr, done)
     assert done.returncode == 0, done.stderr
     assert len(first.asked) > 2
-    assert set(claims) == set(graph_of(smr, healthy)[0])
+    assert set(claims) == {"Loans last three weeks.", "The kiln is fired on Mondays."}
     assert any("stood in for one/m" in note for note in facts["model_notes"])
     assert "stood in for one/m" in done.stdout
     assert "stood in for one/m" in done.stderr
