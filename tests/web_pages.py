@@ -36,7 +36,7 @@ class SteppingClock:
 
     def call_at(self, when: float, callback: Callable[[], object]) -> TimerHandle:
         """Raise: nothing that is tested with this clock sets a timer."""
-        raise NotImplementedError
+        raise AssertionError(f"a timer was set for {when}: {callback}")
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class SmallWeb:
 
     @property
     def urls(self) -> list[str]:
-        """What was asked for, but for robots.txt."""
+        """The addresses that were asked for, without robots.txt."""
         return [each.url for each in self.requests if each.path != "/robots.txt"]
 
     async def resolve(self, host: str, port: int) -> Sequence[str]:

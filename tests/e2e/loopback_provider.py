@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import threading
+from abc import ABC, abstractmethod
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self
 
 
-class LoopbackProvider:
+class LoopbackProvider(ABC):
     """Chat Completions at `base_url` while its block is open. `answer` is called with the body of each request."""
 
     def __init__(self) -> None:
@@ -40,9 +41,9 @@ class LoopbackProvider:
         self._thread.join()
         self._server.server_close()
 
+    @abstractmethod
     def answer(self, handler: BaseHTTPRequestHandler, body: dict[str, Any]) -> None:
         """Answer a request, by `send`."""
-        raise NotImplementedError
 
     @staticmethod
     def send(handler: BaseHTTPRequestHandler, reply: object, status: int = 200) -> None:

@@ -85,11 +85,11 @@ class StepCalls:
 
     `degraded` says why the offline form stands alone, "" where the model form did its part. `refused` counts the parts
     of replies that checks by code did not let pass, `unpriced` are targets whose price is not known.
+    `remark` says how the model's part ended.
     """
 
     step: str = ""
     calls: int = 0
-    models: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
     stood_in: tuple[str, ...] = ()
     prompts: tuple[str, ...] = ()
@@ -97,6 +97,7 @@ class StepCalls:
     is_cut: bool = False
     refused: int = 0
     unpriced: tuple[str, ...] = ()
+    remark: str = ""
 
 
 class FormFailed(Exception):
@@ -241,7 +242,7 @@ class ModelCaller:
                 named = {"name": form.prompt, "schema": schema, "strict": True}
                 body["response_format"] = {"type": "json_schema", "json_schema": named}
             reply = await self._sent(body, form.tier, seconds, usd, avoid)
-        self._note(form, reply.report, str(reply.body.get("model") or ""))
+        self._note(form, reply.report)
         if schema and reply.report.last_resort:
             self.account.is_last_resort = True
             raise FormFailed("only the last resort answered, which is not asked for more than prose")
@@ -281,6 +282,10 @@ class ModelCaller:
         """Count parts of a reply that a check by code did not let pass."""
         self.told = replace(self.told, refused=self.told.refused + count)
 
+    def remark(self, sentence: str) -> None:
+        """Note how the model's part ended."""
+        self.told = replace(self.told, remark=sentence)
+
     def degrade(self, error: FormFailed) -> None:
         """Note that the offline form stands alone, or from here on, and why."""
         self.told = replace(self.told, degraded=error.reason, is_cut=self.told.is_cut or error.is_cut)
@@ -293,7 +298,7 @@ class ModelCaller:
         self.account.spent += costs
         self.charge(costs)
 
-    def _note(self, form: ModelForm[Any], report: RouteReport, model: str) -> None:
+    def _note(self, form: ModelForm[Any], report: RouteReport) -> None:
         told, target = self.told, report.target or ""
         self.answered_by = target
         stood_in = told.stood_in
@@ -302,7 +307,6 @@ class ModelCaller:
             stood_in = (*stood_in, f"{target} stood in for {first}: {why}")
         self.told = replace(
             told,
-            models=_with(told.models, model),
             targets=_with(told.targets, target),
             stood_in=tuple(dict.fromkeys(stood_in)),
             unpriced=_with(told.unpriced, target if report.cost_usd is None else ""),
@@ -319,6 +323,8 @@ def notes_on(calls: Iterable[StepCalls]) -> Iterator[str]:
         if each.degraded:
             yield f"{each.step} went on without its model: {each.degraded}."
         yield from (f"{each.step}: {sentence}." for sentence in each.stood_in)
+        if each.remark:
+            yield f"{each.step}: {each.remark}."
         if each.refused:
             yield f"{each.step}: {each.refused} of what the model wrote did not pass the checks, and is not used."
 

@@ -99,14 +99,14 @@ class _Reading:
 
 async def look_further(
     caller: ModelCaller, asked: Sequence[AskedQuestion], documents: Iterable[ReadDocument], search: Search
-) -> str:
-    """Let a model search for what is open; returns why it ended early, "" where it finished.
+) -> None:
+    """Let a model search for what is open, and note where it ended before it said that it had finished.
 
     `search` gives documents, and keeps them for the run; None where no further search may be made. The model names
     documents by id and writes no address; an unknown id is refused.
     """
     if not asked:
-        return ""
+        return
     reading = _Reading(asked, search)
     for each in documents:
         reading.key_of(each)
@@ -117,10 +117,11 @@ async def look_further(
             shown = {"questions": questions, "documents": reading.listed(), "done": reading.recalled()}
             reply = await caller.ask(READER, shown)
             if reply.action is Act.FINISH:
-                return ""
+                return
             thoughts = thoughts + 1 if reply.action is Act.THINK else 0
             if thoughts == MOST_THOUGHTS:
-                return f"{MOST_THOUGHTS} thoughts came without an action"
+                caller.remark(f"{MOST_THOUGHTS} thoughts came without an action, which ended the search")
+                return
             done = {
                 "thought": reply.thought[:300],
                 "action": reply.action.value,
@@ -132,5 +133,5 @@ async def look_further(
             reading.done.append(done)
     except FormFailed as error:
         caller.degrade(error)
-        return ""
-    return f"{MOST_TURNS} turns were used up"
+    else:
+        caller.remark(f"its {MOST_TURNS} turns were used up")

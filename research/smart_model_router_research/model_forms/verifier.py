@@ -44,37 +44,36 @@ async def confirmed(
         agreed = [CODE] if each.is_said else []
         if is_asked:
             try:
-                if not await _is_confirmed(caller, each, proposals, documents, providers):
-                    caller.refuse()
-                    continue
+                named_by = await _named_by(caller, each, proposals, documents, providers)
             except FormFailed as error:
                 caller.degrade(error)
                 is_asked = False
             else:
-                agreed += [caller.answered_by] if _provider(caller.answered_by) not in providers else []
+                if not named_by:
+                    caller.refuse()
+                    continue
+                others = [target for target in named_by if _provider(target) not in providers]
+                agreed += dict.fromkeys(others) if len(others) == len(named_by) else ()
         if agreed or (is_asked and not each.is_label):
-            kept.append(by_choice(each, made_by, ", ".join(agreed)))
+            kept.append(replace(each.claim, chosen_by=", ".join(made_by) or "model", agreed_by=", ".join(agreed)))
         else:
             caller.refuse()
     return kept
-
-
-def by_choice(proposal: ProposedClaim, made_by: Sequence[str], agreed_by: str) -> ResearchClaim:
-    """Return the claim of a proposal, with what chose it and what agrees."""
-    return replace(proposal.claim, chosen_by=", ".join(made_by) or "model", agreed_by=agreed_by)
 
 
 def _provider(target: str) -> str:
     return target.partition("/")[0]
 
 
-async def _is_confirmed(
+async def _named_by(
     caller: ModelCaller,
     proposal: ProposedClaim,
     proposals: Sequence[ProposedClaim],
     documents: Mapping[str, ReadDocument],
     avoid: Sequence[str],
-) -> bool:
+) -> list[str]:
+    """Return the targets that named the statement, one for each row; none where one of them did not."""
+    named_by: list[str] = []
     evidence = proposal.claim.evidence[0]
     own = next(iter(statements_with(evidence.quote, documents[evidence.doc_id])), None)
     text = evidence.quote if own is None else own.text
@@ -90,8 +89,9 @@ async def _is_confirmed(
         reply = await caller.ask(VERIFIER, {"question": proposal.asked, "statements": shown}, avoid=avoid)
         chosen = keys.get(reply.answered_by.strip())
         if chosen is None or chosen[0] != text:
-            return False
-    return True
+            return []
+        named_by.append(caller.answered_by)
+    return named_by
 
 
 def _place(*parts: object) -> bytes:

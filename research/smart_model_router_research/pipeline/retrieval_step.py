@@ -82,7 +82,7 @@ async def retrieve(step: StepInput, tools: StepTools) -> Mapping[str, Any]:
         lookups.append(ledger.lookup(question.id))
         unanswered += [question] * (not answered or is_broad(question))
     gaps, by_code = _gaps(ledger, run.budget), (len(ledger.searches), len(ledger.documents))
-    notes, further_gaps = await _further(step, tools, ledger, words, unanswered, before)
+    further_gaps = await _further(step, tools, ledger, words, unanswered, before)
     topics = [await search.topics() for search in searches]
     for document in ledger.documents.values():
         tools.values.know(document)
@@ -108,7 +108,6 @@ async def retrieve(step: StepInput, tools: StepTools) -> Mapping[str, Any]:
         "refused": {**ledger.web.refused, **ledger.blocked},
         "web": {"hits": encode(tuple(ledger.web.hits)), "notes": encode(ledger.web.notes), "unread": _unread(ledger)},
         "halt": ledger.halt,
-        "notes": notes,
         "calls": calls_of(tools),
     }
 
@@ -125,14 +124,14 @@ async def _further(
     words: QueryWords,
     unanswered: Sequence[SubQuestion],
     before: RetrievalRecord | None,
-) -> tuple[list[str], list[str]]:
-    """Let a model search for what the searches without it do not answer; returns notes, and what was kept away.
+) -> list[str]:
+    """Let a model search for what the searches without it do not answer; returns what the limits kept away.
 
     It has the share of the limits that code leaves, for the whole run, and at most half of what is left: nothing that
     it searches for, and nothing that fails then, takes a search away from a later round, or ends the rounds.
     """
     if tools.models is None or not unanswered:
-        return [], []
+        return []
     budget, made = run_of(step).budget, _before(before)
     apart = ledger.apart(
         _room(budget.searches, budget.reserve, len(ledger.searches), made[0]),
@@ -154,8 +153,8 @@ async def _further(
         query = decode(PlannedQuery, row, f"further_plan[{at}]")
         if query.question_id in ids and await search(query.text, planned) is None:
             break
-    note = await look_further(tools.models, asked, list(ledger.documents.values()), search)
-    return ([note] if note else []), _gaps(apart, budget)
+    await look_further(tools.models, asked, list(ledger.documents.values()), search)
+    return _gaps(apart, budget)
 
 
 def _room(cap: int, reserve: float, used: int, further: int) -> int:

@@ -87,12 +87,15 @@ async def _chosen(
 ) -> list[ResearchClaim]:
     """Return the claims that models chose and that were confirmed, with those that say something else by code.
 
-    A question that has a claim already gets none, unless several sentences together may answer it. One about which
+    A question that has a claim that counts gets none, unless several sentences together may answer it. One about which
     claims contradict each other gets none at all: a choice between them would hide that.
     """
     names = [name for name in step.inputs["proposals"] or () if name is not None]
     proposals = [each for name in names for each in (await tools.values.get(ProposedClaims, name)).claims]
+    if not proposals or tools.models is None:
+        return []
     questions = {each.id: each for each in questions_of(step.inputs["questions"])}
+    others = [claim for claim in others if claim.is_counted]
     disputed = {each for pair in find_contradictions(others) for each in (pair.one, pair.other)}
     taken = {claim.question_id for claim in others}
     closed = {claim.question_id for claim in others if claim.id in disputed}
@@ -103,11 +106,7 @@ async def _chosen(
         for each in proposals
         if each.claim.question_id not in closed and (each.claim.question_id, each.claim.evidence[0].quote) not in said
     ]
-    if not proposals:
-        return []
     made_by = _targets_of(step)
-    if tools.models is None:  # there are no proposals then
-        return []
     held = await confirmed(tools.models, proposals, documents, made_by)
     session = SearchSession((), ClaimDrafter(f"r{step.inputs['round']}-chosen."))
     chosen: list[ResearchClaim] = []

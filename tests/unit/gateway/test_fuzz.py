@@ -38,7 +38,7 @@ ASKED: dict[str, dict[str, Any]] = {
 }
 """A body that each endpoint likes: what is wrong with it is drawn."""
 RUN = ("/events", "/report", "/cancel", "/accept")
-"""What a run of research has; without `research.gateway` none is there."""
+"""The paths below a run of research, which are there with `research.gateway` alone."""
 PASSED = ("/v1/moderations", "/v1/rerank", "/v1/audio/speech", "/v1/images/generations")
 """Paths of `gateway.passthrough`; no route has them here."""
 OPENAI = frozenset(

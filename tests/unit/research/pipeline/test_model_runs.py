@@ -348,9 +348,42 @@ def test_what_a_reader_may_not_do_is_refused_and_counted(
 def test_three_thoughts_without_an_action_end_the_reading(tmp_path: Path) -> None:
     """A loop of thoughts costs three calls, and no more."""
     router = ScriptedRouter(_reader(("think", "")))
-    run(tmp_path, LOAN, router, max_rounds=1)
+    found = run(tmp_path, LOAN, router, max_rounds=1)
 
     assert sum(name == "reader.v1" for name, _ in router.asked) == 3
+    assert any("3 thoughts came without an action" in note for note in found.model_notes)
+
+
+def test_a_second_provider_that_names_one_row_of_two_agrees_to_nothing(tmp_path: Path) -> None:
+    """The first row was named by the provider that made the choice."""
+    known, rows = competent(KNOWN), list[int]()
+
+    def answer(name: str, shown: Shown, number: int) -> Reply:
+        rows.extend([number] * (name == "verifier.v1"))
+        router.other = "q/verifier" if len(rows) % 2 else ""
+        return known(name, shown, number)
+
+    router = ScriptedRouter(answer)
+    found = run(tmp_path, LOAN, router)
+
+    assert rows
+    assert [each.openness for each in found.unanswered] == ["judged_by_a_model"]
+
+
+def test_a_choice_that_did_not_count_is_confirmed_by_a_later_round(tmp_path: Path) -> None:
+    """The second provider is away in the first round: its word in the second one makes the answer count."""
+    known, asked = competent(KNOWN), list[int]()
+
+    def answer(name: str, shown: Shown, number: int) -> Reply:
+        asked.extend([number] * (name == "analyst.v1"))
+        router.other = "q/verifier" if len(asked) > 1 else ""
+        return known(name, shown, number)
+
+    router = ScriptedRouter(answer)
+    found = run(tmp_path, LOAN, router)
+
+    assert len(asked) > 1
+    assert (found.answers, found.unanswered) == (("Loans last three weeks.",), ())
 
 
 def test_a_summary_says_only_what_its_claims_say(tmp_path: Path) -> None:
@@ -380,7 +413,7 @@ def test_a_summary_says_only_what_its_claims_say(tmp_path: Path) -> None:
 
 
 def test_a_model_that_writes_no_json_is_asked_for_a_summary_alone(tmp_path: Path) -> None:
-    """What it writes in its own words is kept where it says what a claim says; the last resort may write it, too."""
+    """A sentence of its own is kept where it says the same as a claim; the last resort may write it, too."""
     topic = f"{KILN_DAY} When did the building open? How many floors has the building?"
     text = "On Mondays, the kiln is fired. The kiln is fired on Sundays. What a kiln!"
     router = ScriptedRouter(lambda *_: text, last_resort=True)

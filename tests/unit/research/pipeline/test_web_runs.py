@@ -318,7 +318,7 @@ def test_seeds_are_read_without_a_back_end(tmp_path: Path) -> None:
 
 @loopback
 def test_fetches_have_a_budget(tmp_path: Path) -> None:
-    """What it keeps away is named, and the run is partial."""
+    """The pages that it keeps away are named, and the run is partial."""
     urls = tuple(f"http://a.example/{n}" for n in range(8))
     pages = {f"a.example/{n}": html(f"Page {n}", f"The tide of day {n} is high and cold.") for n in range(8)}
     web = SmallWeb({**pages, "engine/search": engine_of(*urls)})

@@ -113,7 +113,7 @@ def test_another_spelling_of_this_machine_falls_by_what_it_resolves_to(host: str
 
 
 def test_the_resolver_of_the_system_gives_addresses() -> None:
-    """What it says of this machine's name is what is checked."""
+    """The name of this machine has its loopback addresses, which the rules then refuse."""
     assert set(asyncio.run(system_addresses("localhost", 80))) <= {"127.0.0.1", "::1"}
 
 

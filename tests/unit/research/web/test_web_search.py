@@ -243,7 +243,7 @@ def test_forty_nine_refusals_do_not_turn_fetching_off() -> None:
 
 
 def test_the_limit_of_fetches_holds_on_the_network() -> None:
-    """What it kept away is named, and no refusal for the sake of security."""
+    """The pages that it kept away are named, and count as no security refusal."""
     web = SmallWeb({f"a.example/{n}": ARLAND for n in range(4)})
     search = searching(pages_of(web, most=2), recorded(*(f"http://a.example/{n}" for n in range(4))))
 
