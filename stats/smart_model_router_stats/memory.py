@@ -215,8 +215,12 @@ class MemoryTables:
         """Add or replace it."""
         self._budgets[row.key] = row
 
-    def slots(self) -> Iterable[SlotRow]:
-        """All slots that are leased or waited for."""
+    def slots(self, key: str) -> Iterable[SlotRow]:
+        """The slots of a bulkhead that are leased or waited for."""
+        return [row for row in self._slots.values() if row.key == key]
+
+    def all_slots(self) -> Iterable[SlotRow]:
+        """The slots of all bulkheads."""
         return tuple(self._slots.values())
 
     def put_slots(self, row: SlotRow, *, news: bool) -> None:

@@ -4,33 +4,43 @@
 
 from __future__ import annotations
 
-import math
 import sqlite3
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any, cast, get_args
+from typing import TYPE_CHECKING, Any
 
-from smart_model_router.domain.outcome import FailureClass, RestReason
 from smart_model_router.domain.shared_state import (
     BreakerRow,
     BucketRow,
     BudgetRow,
     CallRow,
-    ClockReading,
-    Deadline,
     MakerRow,
     OperatorRow,
-    OperatorWord,
     RestRow,
     SlotRow,
 )
 from smart_model_router_stats.memory import CALLS_KEPT, MAKER_SECONDS, MAKERS_KEPT
 from smart_model_router_stats.open_db import Migration
+from smart_model_router_stats.shared_rows import (
+    breaker_columns,
+    breaker_of,
+    bucket_columns,
+    bucket_of,
+    budget_columns,
+    budget_of,
+    call_columns,
+    call_of,
+    maker_of,
+    rest_columns,
+    rest_of,
+    slots_columns,
+    slots_of,
+    word_columns,
+    word_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from smart_model_router.domain.shared_state import BreakerKind, SharedBreakerState
     from smart_model_router_stats.transactions import Key
 
 _DEADLINE = """
@@ -153,73 +163,75 @@ class SqliteTables:
 
     def breakers(self) -> Iterable[BreakerRow]:
         """All of them."""
-        return [_breaker(row) for row in self._connection.execute("SELECT * FROM breaker").fetchall()]
+        return [breaker_of(row) for row in self._connection.execute("SELECT * FROM breaker").fetchall()]
 
     def breaker(self, key: Key) -> BreakerRow | None:
         """One of them."""
         row = self._connection.execute("SELECT * FROM breaker WHERE owner = ? AND kind = ?", key).fetchone()
-        return None if row is None else _breaker(row)
+        return None if row is None else breaker_of(row)
 
     def put_breaker(self, row: BreakerRow) -> None:
         """Add or replace it."""
-        values = (*row.key, row.provider, row.state, *_columns(row.until), row.step, row.reason, row.holder, row.gen)
-        self._put("breaker", values)
+        self._put("breaker", breaker_columns(row))
         self._connection.execute(_VERSION)
 
     def rests(self) -> Iterable[RestRow]:
         """All of them."""
         rows = self._connection.execute("SELECT * FROM rest").fetchall()
-        return [_rest(row) for row in rows if row[1] in _RESTS]
+        return [row for row in map(rest_of, rows) if row is not None]
 
     def rest(self, key: Key) -> RestRow | None:
         """One of them."""
         row = self._connection.execute("SELECT * FROM rest WHERE owner = ? AND reason = ?", key).fetchone()
-        return None if row is None else _rest(row)
+        return None if row is None else rest_of(row)
 
     def put_rest(self, row: RestRow) -> None:
         """Add or replace it."""
-        cause = None if row.cause is None else row.cause.value
-        values = (*row.key, *_columns(row.until), cause, int(row.hinted), row.step, int(row.over), row.gen)
-        self._put("rest", values)
+        self._put("rest", rest_columns(row))
         self._connection.execute(_VERSION)
 
     def bucket(self, key: str) -> BucketRow | None:
         """One limit."""
         row = self._connection.execute("SELECT * FROM bucket WHERE key = ?", (key,)).fetchone()
-        return None if row is None else _bucket(row)
+        return None if row is None else bucket_of(row)
 
     def buckets(self) -> Iterable[BucketRow]:
         """All limits."""
         rows = self._connection.execute("SELECT * FROM bucket").fetchall()
-        return [row for row in map(_bucket, rows) if row is not None]
+        return [row for row in map(bucket_of, rows) if row is not None]
 
     def put_bucket(self, row: BucketRow, *, news: bool) -> None:
         """Add or replace it."""
-        values = (row.key, row.boot, row.at, row.level, row.capacity, row.rate)
-        self._put("bucket", (*values, row.window, row.resets_at, row.held_until))
+        self._put("bucket", bucket_columns(row))
         if news:
             self._connection.execute(_VERSION)
 
     def budget(self, key: str) -> BudgetRow | None:
         """One budget."""
         row = self._connection.execute("SELECT * FROM budget WHERE key = ?", (key,)).fetchone()
-        return None if row is None else _budget(row)
+        return None if row is None else budget_of(row)
 
     def budgets(self) -> Iterable[BudgetRow]:
         """All budgets."""
-        return [_budget(row) for row in self._connection.execute("SELECT * FROM budget").fetchall()]
+        return [budget_of(row) for row in self._connection.execute("SELECT * FROM budget").fetchall()]
 
     def put_budget(self, row: BudgetRow) -> None:
         """Add or replace it."""
-        self._put("budget", (row.key, row.used, row.reserved, *_columns(row.until)))
+        self._put("budget", budget_columns(row))
 
-    def slots(self) -> Iterable[SlotRow]:
-        """All slots that are leased or waited for."""
-        return [_slots(row) for row in self._connection.execute("SELECT * FROM slots").fetchall()]
+    def slots(self, key: str) -> Iterable[SlotRow]:
+        """The slots of a bulkhead that are leased or waited for."""
+        return [
+            slots_of(row) for row in self._connection.execute("SELECT * FROM slots WHERE key = ?", (key,)).fetchall()
+        ]
+
+    def all_slots(self) -> Iterable[SlotRow]:
+        """The slots of all bulkheads."""
+        return [slots_of(row) for row in self._connection.execute("SELECT * FROM slots").fetchall()]
 
     def put_slots(self, row: SlotRow, *, news: bool) -> None:
         """Add or replace it."""
-        self._put("slots", (row.key, row.holder, row.boot, row.held, row.until, row.waits))
+        self._put("slots", slots_columns(row))
         if news:
             self._connection.execute(_VERSION)
 
@@ -232,27 +244,12 @@ class SqliteTables:
     def calls(self) -> Iterable[CallRow]:
         """Those kept, oldest first."""
         rows = self._connection.execute("SELECT * FROM call ORDER BY id").fetchall()
-        return [_call(row) for row in rows]
+        return [call_of(row[1:]) for row in rows]
 
     def add_calls(self, rows: Sequence[CallRow]) -> None:
         """Add them; of each target the newest 50 are kept, and its newest success."""
         self._connection.executemany(
-            "INSERT INTO call VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [
-                (
-                    row.target,
-                    row.at.boot,
-                    row.at.boottime,
-                    row.at.wall,
-                    None if row.failure is None else row.failure.value,
-                    int(row.stream),
-                    row.seconds,
-                    row.ttft_seconds,
-                    row.completion_tokens,
-                    int(row.anew),
-                )
-                for row in rows
-            ],
+            "INSERT INTO call VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", [call_columns(row) for row in rows]
         )
         for target in {row.target for row in rows}:
             self._connection.execute(_FORGET_CALLS, {"target": target, "kept": CALLS_KEPT})
@@ -264,19 +261,18 @@ class SqliteTables:
     def word(self, target: str) -> OperatorRow | None:
         """That on one of them."""
         row = self._connection.execute("SELECT * FROM operator WHERE target = ?", (target,)).fetchone()
-        return None if row is None or row[1] not in _WORDS else _word(row)
+        return None if row is None else word_of(row)
 
     def put_word(self, row: OperatorRow) -> None:
         """Add or replace it."""
-        at = row.at
-        self._put("operator", (row.target, row.word, row.by, row.why, at.boot, at.boottime, at.wall, row.gen))
+        self._put("operator", word_columns(row))
         self._connection.execute(_VERSION)
 
     def makers(self, things: Sequence[bytes]) -> Iterable[MakerRow]:
         """The makers of these things, as far as they are known."""
         ask = "SELECT thing, target, owner, at FROM maker WHERE thing = ?"
         found = (self._connection.execute(ask, (thing,)).fetchone() for thing in things)
-        return [MakerRow(thing=bytes(r[0]), target=str(r[1]), owner=str(r[2]), at=_number(r[3])) for r in found if r]
+        return [maker_of(row) for row in found if row]
 
     def add_makers(self, rows: Sequence[MakerRow]) -> None:
         """Add or replace them; the old ones go."""
@@ -299,121 +295,5 @@ def words_in(connection: sqlite3.Connection) -> list[OperatorRow]:
     """The operator's newest word on each target, as far as it is one that is known here; none in an older file."""
     if connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'operator'").fetchone() is None:
         return []
-    return [_word(row) for row in connection.execute("SELECT * FROM operator").fetchall() if row[1] in _WORDS]
-
-
-_RESTS = frozenset(get_args(RestReason))
-_WORDS = frozenset(get_args(OperatorWord))
-_STATES = frozenset({"closed", "open", "half_open"})
-
-
-def _columns(deadline: Deadline) -> tuple[Any, ...]:
-    return (
-        deadline.boot,
-        deadline.boottime,
-        deadline.boottime_until,
-        deadline.wall,
-        deadline.wall_until,
-        deadline.duration,
-    )
-
-
-def _deadline(columns: Sequence[Any]) -> Deadline:
-    return Deadline(str(columns[0]), *(_number(column) for column in columns[1:]))
-
-
-def _number(value: Any) -> float:
-    """A figure; NaN for what is none: the rules of shared know what to make of that."""
-    with suppress(TypeError, ValueError):
-        return float(value)
-    return math.nan
-
-
-def _count(value: Any) -> int:
-    number = _number(value)
-    return int(number) if math.isfinite(number) else 0
-
-
-def _breaker(row: Sequence[Any]) -> BreakerRow:
-    return BreakerRow(
-        owner=str(row[0]),
-        kind=cast("BreakerKind", row[1]),
-        provider=str(row[2]),
-        state=cast("SharedBreakerState", row[3] if row[3] in _STATES else "open"),
-        until=_deadline(row[4:10]),
-        step=_count(row[10]),
-        reason=str(row[11]),
-        holder=str(row[12]),
-        gen=_count(row[13]),
-    )
-
-
-def _rest(row: Sequence[Any]) -> RestRow:
-    return RestRow(
-        owner=str(row[0]),
-        reason=cast("RestReason", row[1]),
-        until=_deadline(row[2:8]),
-        cause=_failure(row[8]),
-        hinted=bool(_count(row[9])),
-        step=_count(row[10]),
-        over=bool(_count(row[11])),
-        gen=_count(row[12]),
-    )
-
-
-def _failure(value: Any) -> FailureClass | None:
-    return FailureClass(value) if value in FailureClass.__members__ else None
-
-
-def _bucket(row: Sequence[Any]) -> BucketRow | None:
-    figures = [_number(value) for value in (*row[2:6], *row[7:9])]
-    window = None if row[6] is None else _number(row[6])
-    if not all(map(math.isfinite, (*figures, window or 0.0))) or figures[3] <= 0:
-        return None
-    at, level, capacity, rate, resets_at, held_until = figures
-    return BucketRow(
-        key=str(row[0]),
-        boot=str(row[1]),
-        at=at,
-        level=level,
-        capacity=capacity,
-        rate=rate,
-        window=window,
-        resets_at=resets_at,
-        held_until=held_until,
-    )
-
-
-def _budget(row: Sequence[Any]) -> BudgetRow:
-    used = max(0, _count(row[1]))
-    return BudgetRow(key=str(row[0]), used=used, reserved=min(used, max(0, _count(row[2]))), until=_deadline(row[3:9]))
-
-
-def _slots(row: Sequence[Any]) -> SlotRow:
-    held, until, waits = max(0, _count(row[3])), _number(row[4]), _number(row[5])  # NaN is over
-    return SlotRow(key=str(row[0]), holder=str(row[1]), boot=str(row[2]), held=held, until=until, waits=waits)
-
-
-def _call(row: Sequence[Any]) -> CallRow:
-    seconds, ttft = _number(row[7]), None if row[8] is None else _number(row[8])
-    return CallRow(
-        target=str(row[1]),
-        at=ClockReading(str(row[2]), _number(row[3]), _number(row[4])),
-        failure=_failure(row[5]) or (None if row[5] is None else FailureClass.SERVER_ERROR),
-        stream=bool(_count(row[6])),
-        seconds=seconds if seconds >= 0 and math.isfinite(seconds) else 0.0,
-        ttft_seconds=ttft if ttft is not None and ttft >= 0 and math.isfinite(ttft) else None,
-        completion_tokens=None if row[9] is None else max(0, _count(row[9])),
-        anew=bool(_count(row[10])),
-    )
-
-
-def _word(row: Sequence[Any]) -> OperatorRow:
-    return OperatorRow(
-        target=str(row[0]),
-        word=cast("OperatorWord", row[1]),
-        by=str(row[2]),
-        why=str(row[3]),
-        at=ClockReading(str(row[4]), _number(row[5]), _number(row[6])),
-        gen=_count(row[7]),
-    )
+    rows = connection.execute("SELECT * FROM operator").fetchall()
+    return [row for row in map(word_of, rows) if row is not None]

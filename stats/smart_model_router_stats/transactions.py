@@ -97,8 +97,12 @@ class Tables(Protocol):
         """Add or replace it."""
         ...
 
-    def slots(self) -> Iterable[SlotRow]:
-        """All slots that are leased or waited for."""
+    def slots(self, key: str) -> Iterable[SlotRow]:
+        """The slots of a bulkhead that are leased or waited for."""
+        ...
+
+    def all_slots(self) -> Iterable[SlotRow]:
+        """The slots of all bulkheads."""
         ...
 
     def put_slots(self, row: SlotRow, *, news: bool) -> None:
@@ -146,7 +150,7 @@ def view(tables: Tables) -> SharedView:
         limits=tuple(tables.buckets()),
         words=tuple(tables.words()),
         budgets=tuple(tables.budgets()),
-        slots=tuple(tables.slots()),
+        slots=tuple(tables.all_slots()),
     )
 
 
@@ -236,31 +240,32 @@ def _lease(tables: Tables, ask: BucketAsk, here: ClockReading) -> BucketGrant:
 
 
 def slots(tables: Tables, asks: Sequence[SlotAsk], here: ClockReading) -> tuple[SlotGrant, ...]:
-    """Give each process its slots; those of dead ones are removed.
+    """Give each process its slots; those of dead ones in the same bulkheads are removed.
 
     It is news that a process waits, or no longer does, that a slot is free while one waits, and that more are held than
     there are.
     """
-    rows = {(row.key, row.holder): row for row in tables.slots()}
-    for key, row in tuple(rows.items()):
-        if not row.alive(here):
-            tables.drop_slots(rows.pop(key), news=False)
-    grants = []
-    for ask in asks:
-        key = (ask.key, ask.holder)
-        leased = [one for one in rows.values() if one.key == ask.key]
-        row, grant = lease_slots(leased, ask, here)
-        before = rows.get(key, replace(row, held=0, waits=0.0))
-        over = row.held - before.held + sum(one.held for one in leased) > ask.slots
-        news = row.waiting(here) != before.waiting(here)
-        news |= over if row.held > before.held else row.held < before.held and grant.others_wait
-        if row.held or row.waits:
-            tables.put_slots(row, news=news)
-            rows[key] = row
-        elif key in rows:
-            tables.drop_slots(rows.pop(key), news=news)
-        grants.append(grant)
-    return tuple(grants)
+    return tuple(_slots(tables, ask, here) for ask in asks)
+
+
+def _slots(tables: Tables, ask: SlotAsk, here: ClockReading) -> SlotGrant:
+    leased = []
+    for one in tables.slots(ask.key):
+        if one.alive(here):
+            leased.append(one)
+        else:
+            tables.drop_slots(one, news=False)
+    row, grant = lease_slots(leased, ask, here)
+    there = next((one for one in leased if one.holder == ask.holder), None)
+    before = there or replace(row, held=0, waits=0.0)
+    over = row.held - before.held + sum(one.held for one in leased) > ask.slots
+    news = row.waiting(here) != before.waiting(here)
+    news |= over if row.held > before.held else row.held < before.held and grant.others_wait
+    if row.held or row.waits:
+        tables.put_slots(row, news=news)
+    elif there is not None:
+        tables.drop_slots(there, news=news)
+    return grant
 
 
 def _spend(tables: Tables, ask: BudgetAsk, here: ClockReading) -> BucketGrant:

@@ -92,7 +92,7 @@ def ask_of(holder: str, least: int, *, keeps: int = 0) -> SlotAsk:
 
 def held(host: Host) -> int:
     """How many slots are leased."""
-    return sum(row.held for row in host.tables.slots())
+    return sum(row.held for row in host.tables.all_slots())
 
 
 @watched

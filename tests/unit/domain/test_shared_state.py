@@ -16,6 +16,7 @@ from smart_model_router.domain.shared_state import (
     Deadline,
     OperatorRow,
     RestRow,
+    SlotAsk,
     ToldLimit,
     accepts_breaker,
     accepts_rest,
@@ -23,6 +24,7 @@ from smart_model_router.domain.shared_state import (
     age,
     is_due,
     is_news,
+    lease_slots,
     lease_tokens,
     remaining,
     told,
@@ -367,3 +369,22 @@ def test_the_later_word_of_the_operator_counts(
     assert accepts_word(there, said, here) is accepted
     assert accepts_word(there, replace(said, gen=7), here)
     assert accepts_word(None, said, here)
+
+
+def test_clocks_of_two_machines_may_differ_a_little() -> None:
+    """A machine that is behind another goes on with its row, and gains nothing by it; a row of the future is none."""
+    ask = BucketAsk(key="a/m requests", capacity=60, rate=1, most=60, want=50, least=1)
+    row, _ = lease_tokens(None, ask, at(boottime=0.2))
+    first = row.level
+    row, _ = lease_tokens(row, replace(ask, want=0.0), at())
+    assert (row.level, row.at) == (first, at(boottime=0.2).ticks)
+    assert told(row, at()) == told(row, at(boottime=0.2))
+    assert told(row, at(boottime=-1)) is None
+
+
+def test_slots_leased_by_a_clock_that_is_ahead_are_held() -> None:
+    """Else two machines would have the same slots."""
+    row, grant = lease_slots((), SlotAsk(key="a", holder="p", slots=2, keeps=0, least=2, want=2), at(boottime=0.2))
+    assert grant.held == 2
+    assert row.alive(at())
+    assert not row.alive(at(boottime=-1))

@@ -9,6 +9,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+CLOCK_ERROR = 0.25
+"""Seconds by which the clocks of two machines may differ that both follow the clock of one server."""
+
 
 @dataclass(frozen=True, slots=True)
 class ClockReading:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from smart_model_router.domain.shared_state.clocks import ClockReading, Deadline, remaining
+from smart_model_router.domain.shared_state.clocks import CLOCK_ERROR, ClockReading, Deadline, remaining
 
 _NO_ROOM = 1e-6
 _CHUNK = 0.02
@@ -112,9 +112,9 @@ def is_news(before: BucketRow | None, after: BucketRow) -> bool:
 
 def told(row: BucketRow, here: ClockReading) -> ToldLimit | None:
     """The limit as told to a process; None for one of another boot."""
-    now = here.ticks
-    if row.boot != here.boot or row.at > now:
+    if not _is_of_this_boot(row, here):
         return None
+    now = max(here.ticks, row.at)
     row = _refilled(row, now)
     left = min(0.0, row.level) if now < row.held_until else row.level
     return ToldLimit(
@@ -124,8 +124,9 @@ def told(row: BucketRow, here: ClockReading) -> ToldLimit | None:
 
 def lease_tokens(row: BucketRow | None, ask: BucketAsk, here: ClockReading) -> tuple[BucketRow, BucketGrant]:
     """Settle one process's account with a limit. Returns the limit afterwards, and the grant."""
-    now = here.ticks
-    row = _heard(_refilled(_same_boot(row, ask, here), now), ask, now)
+    row = _same_boot(row, ask, here)
+    now = max(here.ticks, row.at)
+    row = _heard(_refilled(row, now), ask, now)
     level = min(row.level, 0.0) if now < row.held_until else row.level
     granted = 0.0
     if ask.want > 0 and level + _NO_ROOM >= max(ask.least, _NO_ROOM):
@@ -137,10 +138,15 @@ def lease_tokens(row: BucketRow | None, ask: BucketAsk, here: ClockReading) -> t
     return replace(row, at=now, level=level), BucketGrant(ask.key, granted, level, due_in)
 
 
+def _is_of_this_boot(row: BucketRow, here: ClockReading) -> bool:
+    """False also for a row of the future, which is none of this boot's clock."""
+    return row.boot == here.boot and row.at <= here.ticks + CLOCK_ERROR
+
+
 def _same_boot(row: BucketRow | None, ask: BucketAsk, here: ClockReading) -> BucketRow:
     """The known limit, or a new row when no process wrote one in this boot."""
     now = here.ticks
-    if row is not None and row.boot == here.boot and row.at <= now:
+    if row is not None and _is_of_this_boot(row, here):
         return row
     left = min(ask.capacity, ask.most + ask.debt)  # the debt is settled with the rest
     under_way = 0.0 if ask.ours else ask.rate * _UNDER_WAY

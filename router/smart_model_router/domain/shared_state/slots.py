@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from smart_model_router.domain.shared_state.clocks import ClockReading
+from smart_model_router.domain.shared_state.clocks import CLOCK_ERROR, ClockReading
 
 SlotScope = Literal["process", "host"]
 
@@ -35,7 +35,7 @@ class SlotRow:
 
     def alive(self, here: ClockReading) -> bool:
         """True while the lease lasts. A lease of an earlier boot is over."""
-        return self.boot == here.boot and here.ticks < self.until <= here.ticks + SLOT_SECONDS
+        return self.boot == here.boot and here.ticks < self.until <= here.ticks + SLOT_SECONDS + CLOCK_ERROR
 
     def waiting(self, here: ClockReading) -> bool:
         """True while the holder needs more than it has. One that wrote nothing for some seconds is gone."""
