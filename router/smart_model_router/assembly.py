@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -140,9 +141,21 @@ def _share(config: RouterConfig, state: RouterState, parts: TargetParts, model_r
         shared,
         parts.owners,
         holder=lambda: uuid.uuid4().hex,
+        machine=socket.gethostname(),
+        version=_package_version(),
         processes=config.store.processes,
         revive=model_routes.revive,
     )
+
+
+def _package_version() -> str:
+    """The version that other processes see; "" where the package was not installed."""
+    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 - slow, and only this needs it
+
+    try:
+        return version("smart-model-router")
+    except PackageNotFoundError:
+        return ""
 
 
 def _keep(config: RouterConfig, state: RouterState) -> KeptResponses:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         ClockReading,
         KeptResponse,
         MakerRow,
+        MemberRow,
         OperatorRow,
         Restored,
         RestRow,
@@ -163,6 +164,7 @@ class MemoryTables:
         self._successes: dict[str, CallRow] = {}
         self._words: dict[str, OperatorRow] = {}
         self._makers: dict[bytes, MakerRow] = {}
+        self._members: dict[str, MemberRow] = {}
 
     def breakers(self) -> Iterable[BreakerRow]:
         """All of them."""
@@ -273,6 +275,18 @@ class MemoryTables:
         oldest = max(row.at for row in rows) - MAKER_SECONDS
         kept = [row for row in self._makers.values() if row.at >= oldest][-MAKERS_KEPT:]
         self._makers = {row.thing: row for row in kept}
+
+    def members(self) -> Iterable[MemberRow]:
+        """All processes that wrote a row of theirs."""
+        return tuple(self._members.values())
+
+    def put_member(self, row: MemberRow) -> None:
+        """Add or replace it."""
+        self._members[row.holder] = row
+
+    def drop_member(self, row: MemberRow) -> None:
+        """Remove it."""
+        self._members.pop(row.holder, None)
 
 
 class MemorySharedState:

@@ -15,6 +15,7 @@ from smart_model_router.domain.shared_state import (
     ClockReading,
     Deadline,
     MakerRow,
+    MemberRow,
     OperatorRow,
     OperatorWord,
     RestRow,
@@ -75,6 +76,11 @@ def call_columns(row: CallRow) -> Columns:
 def word_columns(row: OperatorRow) -> Columns:
     """The values of a row of the operator's."""
     return (row.target, row.word, row.by, row.why, row.at.boot, row.at.boottime, row.at.wall, row.gen)
+
+
+def member_columns(row: MemberRow) -> Columns:
+    """The values of a process's row."""
+    return (row.holder, row.machine, row.version, row.pid, row.at.boot, row.at.boottime, row.at.wall)
 
 
 _RESTS = frozenset(get_args(RestReason))
@@ -208,3 +214,14 @@ def word_of(row: Sequence[Any]) -> OperatorRow | None:
 def maker_of(row: Sequence[Any]) -> MakerRow:
     """The row of a thing's maker."""
     return MakerRow(thing=bytes(row[0]), target=str(row[1]), owner=str(row[2]), at=_number(row[3]))
+
+
+def member_of(row: Sequence[Any]) -> MemberRow:
+    """A process's row; one whose instant is no number counts nowhere."""
+    return MemberRow(
+        holder=str(row[0]),
+        machine=str(row[1]),
+        version=str(row[2]),
+        pid=_count(row[3]),
+        at=ClockReading(str(row[4]), _number(row[5]), _number(row[6])),
+    )

@@ -13,6 +13,7 @@ from smart_model_router.domain.shared_state import (
     BudgetRow,
     CallRow,
     MakerRow,
+    MemberRow,
     OperatorRow,
     RestRow,
     SlotRow,
@@ -29,6 +30,8 @@ from smart_model_router_stats.shared_rows import (
     call_columns,
     call_of,
     maker_of,
+    member_columns,
+    member_of,
     rest_columns,
     rest_of,
     slots_columns,
@@ -128,12 +131,25 @@ def _fifth(connection: sqlite3.Connection) -> None:
     connection.execute(_SLOTS)
 
 
+_MEMBERS = """
+CREATE TABLE member (
+  holder TEXT PRIMARY KEY, machine TEXT NOT NULL, version TEXT NOT NULL, pid INTEGER NOT NULL,
+  boot TEXT NOT NULL, boottime REAL NOT NULL, wall REAL NOT NULL
+) WITHOUT ROWID
+"""
+
+
+def _sixth(connection: sqlite3.Connection) -> None:
+    connection.execute(_MEMBERS)
+
+
 STATE_MIGRATIONS = (
     Migration("breakers, rests, limits and recent calls", "0.1.0", _first),
     Migration("the operator's words", "0.1.0", _second),
     Migration("makers of things kept at providers", "0.1.0", _third),
     Migration("budgets of virtual keys", "0.1.0", _fourth),
     Migration("slots of bulkheads", "0.1.0", _fifth),
+    Migration("the processes that share the state", "0.1.0", _sixth),
 )
 
 _FORGET_CALLS = """
@@ -286,6 +302,18 @@ class SqliteTables:
             "DELETE FROM maker WHERE number <= (SELECT max(number) FROM maker) - ?", (MAKERS_KEPT,)
         )
 
+    def members(self) -> Iterable[MemberRow]:
+        """All processes that wrote a row of theirs."""
+        return members_in(self._connection)
+
+    def put_member(self, row: MemberRow) -> None:
+        """Add or replace it."""
+        self._put("member", member_columns(row))
+
+    def drop_member(self, row: MemberRow) -> None:
+        """Remove it."""
+        self._connection.execute("DELETE FROM member WHERE holder = ?", (row.holder,))
+
     def _put(self, table: str, values: tuple[Any, ...]) -> None:
         places = ", ".join("?" * len(values))
         self._connection.execute(f"INSERT OR REPLACE INTO {table} VALUES ({places})", values)
@@ -297,3 +325,10 @@ def words_in(connection: sqlite3.Connection) -> list[OperatorRow]:
         return []
     rows = connection.execute("SELECT * FROM operator").fetchall()
     return [row for row in map(word_of, rows) if row is not None]
+
+
+def members_in(connection: sqlite3.Connection) -> list[MemberRow]:
+    """All processes that wrote a row of theirs; none in an older file."""
+    if connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'member'").fetchone() is None:
+        return []
+    return [member_of(row) for row in connection.execute("SELECT * FROM member").fetchall()]

@@ -23,6 +23,7 @@ from smart_model_router.domain.shared_state import (
     remaining,
     spend,
 )
+from smart_model_router.domain.shared_state.members import is_forgotten
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
         CallRow,
         ClockReading,
         MakerRow,
+        MemberRow,
         OperatorRow,
         RestRow,
         SlotAsk,
@@ -141,6 +143,18 @@ class Tables(Protocol):
         """Add or replace them. Those of MAKER_SECONDS before the newest go, and the oldest beyond MAKERS_KEPT."""
         ...
 
+    def members(self) -> Iterable[MemberRow]:
+        """All processes that wrote a row of theirs, in no order."""
+        ...
+
+    def put_member(self, row: MemberRow) -> None:
+        """Add or replace it. It is no news: a process that writes its own row is told of all the others."""
+        ...
+
+    def drop_member(self, row: MemberRow) -> None:
+        """Remove it."""
+        ...
+
 
 def view(tables: Tables) -> SharedView:
     """Everything there is about breakers, rests, limits and budgets, and the operator's words."""
@@ -151,6 +165,7 @@ def view(tables: Tables) -> SharedView:
         words=tuple(tables.words()),
         budgets=tuple(tables.budgets()),
         slots=tuple(tables.all_slots()),
+        members=tuple(tables.members()),
     )
 
 
@@ -200,7 +215,7 @@ def renew(tables: Tables, rows: Sequence[BreakerRow]) -> tuple[BreakerRow, ...]:
 
 
 def publish(tables: Tables, changes: Changes, here: ClockReading) -> SharedView:
-    """Write what may be written; then the rows of all these keys as they are."""
+    """Write what may be written; then the rows of all these keys as they are. A member is told of all members."""
     for breaker in changes.breakers:
         known = tables.breaker(breaker.key)
         if accepts_breaker(known, breaker):
@@ -217,6 +232,8 @@ def publish(tables: Tables, changes: Changes, here: ClockReading) -> SharedView:
         tables.add_calls(changes.calls)
     if changes.makers:
         tables.add_makers(changes.makers)
+    for member in changes.members:
+        _enrol(tables, member, here)
     breakers = [tables.breaker(row.key) for row in changes.breakers]
     rests = [tables.rest(row.key) for row in changes.rests]
     words = [tables.word(row.target) for row in changes.words]
@@ -224,7 +241,19 @@ def publish(tables: Tables, changes: Changes, here: ClockReading) -> SharedView:
         breakers=tuple(row for row in breakers if row),
         rests=tuple(row for row in rests if row),
         words=tuple(row for row in words if row),
+        members=tuple(tables.members()) if changes.members else (),
     )
+
+
+def _enrol(tables: Tables, new: MemberRow, here: ClockReading) -> None:
+    """Write a process's row, or remove that of one which ends; and remove those of processes long gone."""
+    for row in tuple(tables.members()):
+        if row.holder != new.holder and is_forgotten(row, here):
+            tables.drop_member(row)
+    if new.over:
+        tables.drop_member(new)
+    else:
+        tables.put_member(new)
 
 
 def lease(tables: Tables, asks: Sequence[BucketAsk | BudgetAsk], here: ClockReading) -> tuple[BucketGrant, ...]:

@@ -21,12 +21,14 @@ from smart_model_router.domain.shared_state import (
     ClockReading,
     Deadline,
     MakerRow,
+    MemberRow,
     OperatorRow,
     RestRow,
     SlotAsk,
     SlotGrant,
 )
 from smart_model_router.domain.shared_state.limits import SETTLES_SOON
+from smart_model_router.domain.shared_state.members import FORGET_SECONDS, TELL_EVERY, is_member
 from smart_model_router.domain.shared_state.slots import SLOT_SECONDS, WAITING_SECONDS
 from smart_model_router_stats import memory, shared_schema
 
@@ -430,6 +432,47 @@ class SharedStateContract(ABC):
         await state.publish(Changes(makers=(self.maker(8),)))
         assert [row.thing for row in await state.makers(things)] == [things[8]]
         await state.aclose()
+
+    def member(self, holder: str, **given: Any) -> MemberRow:
+        """A process as of now."""
+        facts: dict[str, Any] = {"machine": "m1", "version": "0.1.0", "pid": 7}
+        return MemberRow(holder=holder, at=self.clock(), **{**facts, **given})
+
+    @pytest.mark.asyncio
+    async def test_every_process_that_writes_is_told_of_all_members(self) -> None:
+        """At once, also of those that only refreshed their row; without waking the processes that listen."""
+        one, other, third = self.process(), self.process(), self.process()
+        first, second = self.member("one"), self.member("other", machine="m2", version="0.2.0", pid=8)
+        assert (await one.publish(Changes(members=(first,)))).members == (first,)
+        assert set((await other.publish(Changes(members=(second,)))).members) == {first, second}
+        await third.poll()
+        self.clock.advance(TELL_EVERY)
+        again = self.member("one")
+        assert set((await one.publish(Changes(members=(again,)))).members) == {again, second}
+        assert await third.poll() is None
+        assert set((await other.publish(Changes(members=(second,)))).members) == {again, second}
+        assert set(self.process().restore().view.members) == {again, second}
+        for each in (one, other, third):
+            await each.aclose()
+
+    @pytest.mark.asyncio
+    async def test_a_member_that_left_is_gone_and_a_silent_one_is_forgotten(self) -> None:
+        """A closed process at once; one that died does not count after a while, and its row goes later."""
+        one, other = self.process(), self.process()
+        await one.publish(Changes(members=(self.member("one"),)))
+        await one.publish(Changes(members=(self.member("dead"),)))
+        await other.publish(Changes(members=(self.member("other"),)))
+        view = await one.publish(Changes(members=(self.member("one", over=True),)))
+        assert {row.holder for row in view.members} == {"dead", "other"}
+        self.clock.advance(FORGET_SECONDS - 1)
+        view = await other.publish(Changes(members=(self.member("other"),)))
+        assert {row.holder for row in view.members} == {"dead", "other"}
+        assert [row.holder for row in view.members if is_member(row, self.clock())] == ["other"]
+        self.clock.advance(TELL_EVERY)
+        view = await other.publish(Changes(members=(self.member("other"),)))
+        assert {row.holder for row in view.members} == {"other"}
+        await one.aclose()
+        await other.aclose()
 
     @pytest.mark.asyncio
     async def test_closing_twice_is_harmless(self) -> None:

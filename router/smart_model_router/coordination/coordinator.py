@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from smart_model_router.coordination.client_leases import ClientLeases
 from smart_model_router.coordination.cooldowns import SharedCooldowns
+from smart_model_router.coordination.membership import Members
 from smart_model_router.coordination.probe_leases import ProbeLeases
 from smart_model_router.coordination.recent_calls import RecentCalls, Untold
 from smart_model_router.coordination.shared_breakers import SharedBreakers
@@ -50,8 +51,9 @@ _NOTHING = Changes()
 class Coordinator:
     """One router's part in the shared state. `owners` has the targets that take part, `holder` names this router.
 
-    There are `processes` at least. `revive` is told the names of all targets that calls are known of from before: it
-    makes those that a wildcard has.
+    It runs on `machine`, as this `version` of the package. There are `processes` on each machine at least, and as many
+    `machines` as that, or as are counted (0). `revive` is told the names of all targets that calls are known of from
+    before: it makes those that a wildcard has.
 
     Not thread-safe: it belongs to the router's loop.
     """
@@ -63,7 +65,10 @@ class Coordinator:
         owners: Mapping[str, SharedKeys],
         *,
         holder: Callable[[], str],
+        machine: str = "",
+        version: str = "",
         processes: int = 1,
+        machines: int = 0,
         revive: Callable[[Iterable[str]], None] = lambda _: None,
     ) -> None:
         self._state = state
@@ -81,6 +86,7 @@ class Coordinator:
         self._slots = SlotLeases(state, shared, self._reach, state.here, processes=processes, look_soon=self._look_soon)
         self.clients = ClientLeases(shared, self._reach, self.touch, state.here)
         self._words = SharedCommands(state)
+        self.members = Members(state.here, machine, version, processes=processes, machines=machines)
         self._closed = False
         self._heard_at = -math.inf
         self._view: SharedView | None = None
@@ -95,6 +101,7 @@ class Coordinator:
         holder = self._new_holder()
         self._probes.begin(holder)
         self._slots.begin(holder)
+        self.members.begin(holder)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
         self._alarm = asyncio.Event()
@@ -181,6 +188,7 @@ class Coordinator:
         self._register()
         if before is not None:
             self._slots.continue_from(before._slots)
+            self.members.continue_from(before.members)
 
     def has_slot(self, gate: Gate) -> bool:
         """True when a call that was just admitted has its slot among those of the host without asking for it."""
@@ -334,6 +342,7 @@ class Coordinator:
             self._calls.rows(untold, now, here),
             self._words.differences(),
             self._state.makers.take(),
+            self.members.row(now, ending=ending) if calls else (),
         )
         self._changed = False
         if changes == _NOTHING:
@@ -348,6 +357,8 @@ class Coordinator:
         finally:
             self._breakers.told(changes.breakers)
         self._breakers.written(changes.breakers, view, now)
+        if changes.members:
+            self.members.written(now, view.members)
         self._take(view)
 
     async def _listen(self) -> None:
@@ -359,6 +370,7 @@ class Coordinator:
         self._heard_at = self._state.clock.now()
         if view is not None:
             self._register()
+            self.members.take(view.members, self._here())
             if self._breakers.miss(view) | self._rests.miss(view) | self._words.miss(view):
                 self.changed()
             self._take(view)
@@ -427,6 +439,7 @@ class Coordinator:
         self._register()
         self._calls.restore(found.calls, self._heard_at, self._here())
         self.clients.restore(found.view)
+        self.members.take(found.view.members, self._here())
         self._take(found.view)
 
     def _reach_changed(self, reason: str) -> None:

@@ -359,6 +359,21 @@ class SharedState(Protocol):
         ...
 
 
+@runtime_checkable
+class SupportsTraffic(Protocol):
+    """A shared state on a server, which says what its answers cost."""
+
+    @property
+    def round_trip(self) -> float | None:
+        """Seconds that the newest answer took; None before the first one."""
+        ...
+
+    @property
+    def conflicts(self) -> int:
+        """The number of writes so far that had to be repeated, because another process wrote first."""
+        ...
+
+
 class ResponseStore(Protocol):
     """Answers of Responses that the router made by translation, kept for requests that refer to them.
 

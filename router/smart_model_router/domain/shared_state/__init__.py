@@ -15,6 +15,7 @@ from smart_model_router.domain.shared_state.limits import (
     spend,
     told,
 )
+from smart_model_router.domain.shared_state.members import MemberRow, is_member, silent_for
 from smart_model_router.domain.shared_state.rows import (
     LEASE_SECONDS,
     LONGEST_CHAIN,
@@ -60,6 +61,7 @@ __all__ = [
     "Isolation",
     "KeptResponse",
     "MakerRow",
+    "MemberRow",
     "OperatorRow",
     "OperatorWord",
     "RestRow",
@@ -80,11 +82,13 @@ __all__ = [
     "chunk_of",
     "is_due",
     "is_later",
+    "is_member",
     "is_news",
     "is_plenty",
     "lease_slots",
     "lease_tokens",
     "remaining",
+    "silent_for",
     "slot_scope",
     "spend",
     "told",

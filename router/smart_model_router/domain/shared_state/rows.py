@@ -9,6 +9,7 @@ from typing import Literal
 from smart_model_router.domain.outcome import FailureClass, RestReason
 from smart_model_router.domain.shared_state.clocks import ClockReading, Deadline, remaining
 from smart_model_router.domain.shared_state.limits import BucketRow, BudgetRow
+from smart_model_router.domain.shared_state.members import MemberRow
 from smart_model_router.domain.shared_state.slots import SlotRow
 
 BreakerKind = Literal["whole", "stream", "transport"]
@@ -142,6 +143,7 @@ class SharedView:
     words: tuple[OperatorRow, ...] = ()
     budgets: tuple[BudgetRow, ...] = ()
     slots: tuple[SlotRow, ...] = ()
+    members: tuple[MemberRow, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +163,7 @@ class Changes:
     calls: tuple[CallRow, ...] = ()
     words: tuple[OperatorRow, ...] = ()
     makers: tuple[MakerRow, ...] = ()
+    members: tuple[MemberRow, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
