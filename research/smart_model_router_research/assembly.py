@@ -14,7 +14,9 @@ from smart_model_router.config.sections import WorkflowsConfig
 from smart_model_router.domain.suggest import did_you_mean
 from smart_model_router_research.deep.claims import SourceTier
 from smart_model_router_research.deep.rounds import PATIENCE_OF
+from smart_model_router_research.engine.postgres_store import PostgresRunStore
 from smart_model_router_research.engine.sqlite_store import SqliteRunStore
+from smart_model_router_research.engine.table_store import TableRunStore
 from smart_model_router_research.pipeline.run_inputs import (
     ANALYSTS,
     BACKENDS,
@@ -38,12 +40,15 @@ def runs_file(config: WorkflowsConfig, data_directory: Path) -> Path:
     return Path(config.runs).expanduser() if config.runs is not None else data_directory / FILE_NAME
 
 
-def run_store(config: WorkflowsConfig, data_directory: Path, *, keep_days: float = 0.0) -> SqliteRunStore:
-    """Return the store of runs by the configuration. The file is opened when it is first used.
+def run_store(config: WorkflowsConfig, data_directory: Path, *, keep_days: float = 0.0) -> TableRunStore:
+    """Return the store of runs by the configuration. The file, or the server, is opened when it is first used.
 
-    Runs that ended are kept for `keep_days` at least, and else as configured.
+    Runs that ended are kept for `keep_days` at least, and else as configured. Raises ConfigurationError where a server
+    needs an extra that is not installed.
     """
     days = max(config.retention_days, keep_days)
+    if config.store_url is not None:
+        return PostgresRunStore(config.store_url.reveal(), retention_days=days)
     return SqliteRunStore(runs_file(config, data_directory), retention_days=days)
 
 

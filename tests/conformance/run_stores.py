@@ -412,13 +412,14 @@ class RunStoreContract(ABC):
 
     @pytest.mark.asyncio
     async def test_texts_with_half_a_character_are_kept_readable(self) -> None:
-        """A file of UTF-8 has no place for a lone surrogate, and the end of a run must find one."""
+        """A file of UTF-8 has no place for a lone surrogate, nor a server for NUL; the end of a run must find one."""
         store = self.process()
         lease = await self.begun(store)
         assert await store.ask(lease, "a", "Send \ud83d?", None) is None
         assert [each.message for each in await store.approvals("r")] == [r"Send \ud83d?"]
-        await store.end(lease, RunState.FAILED, {}, "caf\udce9 é")
-        assert (await self.process().load("r")).reason == r"caf\udce9 é"
+        await store.end(lease, RunState.FAILED, {"y": "\0"}, "caf\udce9 é\0")
+        run = await self.process().load("r")
+        assert (run.reason, run.outputs) == (r"caf\udce9 é\x00", {"y": "\0"})
 
     # -------------------------------------------------------------------------------------------- events
 

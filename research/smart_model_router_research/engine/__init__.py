@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     )
     from smart_model_router_research.engine.memory_store import MemoryRunStore
     from smart_model_router_research.engine.orchestrator import execute_as_dag
+    from smart_model_router_research.engine.postgres_store import PostgresRunStore
     from smart_model_router_research.engine.protocol import (
         Approval,
         Budget,
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
         TooManyRuns,
         WorkflowChanged,
     )
+    from smart_model_router_research.engine.table_store import TableRunStore
 
 __all__ = [
     "Approval",
@@ -88,6 +90,7 @@ __all__ = [
     "MemoryRunStore",
     "NewRun",
     "PendingApproval",
+    "PostgresRunStore",
     "RunBusy",
     "RunEvent",
     "RunEventKind",
@@ -115,6 +118,7 @@ __all__ = [
     "SupportsResume",
     "SupportsStream",
     "SupportsTimeTravel",
+    "TableRunStore",
     "TooManyRuns",
     "TypesNotAllowed",
     "ValueTooLarge",
@@ -167,8 +171,10 @@ _HOMES = {
         "check_engine",
         "required_capabilities",
     ),
+    "smart_model_router_research.engine.postgres_store": ("PostgresRunStore",),
     "smart_model_router_research.engine.run_saver": ("RunSaver",),
     "smart_model_router_research.engine.sqlite_store": ("SqliteRunStore",),
+    "smart_model_router_research.engine.table_store": ("TableRunStore",),
     "smart_model_router_research.engine.states": (
         "RunState",
         "SkipReason",

@@ -1,13 +1,15 @@
-"""The tables of runs.db, and every read and write of them. Blocks: on the connection's thread, in a transaction."""
+"""The tables of runs, and every read and write of them. Blocks: on the connection's thread, in a transaction.
+
+The statements are those that SQLite and PostgreSQL both have, with `?` for a parameter.
+"""
 
 from __future__ import annotations
 
 import json
-import sqlite3
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, replace
-from typing import Any
+from typing import Any, Protocol
 
 from smart_model_router.domain.shared_state import ClockReading, Deadline, remaining
 from smart_model_router_research.engine.processes import started_at, this_process
@@ -42,10 +44,17 @@ from smart_model_router_research.workflow.definition import Costs
 _RUN = """
 SELECT id, workflow, workflow_hash, step_hashes, inputs, engine, origin, state, outputs, reason, deadline,
   forked_from, created_at, changed_at, owner, lease, holder,
-  (SELECT coalesce(max(seq), 0) FROM events WHERE run = id)
+  (SELECT coalesce(max(seq), 0) FROM events WHERE run = id),
+  (SELECT coalesce(sum(tokens), 0.0) FROM ledger WHERE run = id),
+  (SELECT coalesce(sum(usd), 0.0) FROM ledger WHERE run = id),
+  (SELECT coalesce(sum(seconds), 0.0) FROM ledger WHERE run = id),
+  (SELECT coalesce(sum(calls), 0.0) FROM ledger WHERE run = id)
 FROM runs
 """
-_SPENT = "SELECT total(tokens), total(usd), total(seconds), total(calls) FROM ledger WHERE run = ?"
+_SPENT = """
+SELECT coalesce(sum(tokens), 0.0), coalesce(sum(usd), 0.0), coalesce(sum(seconds), 0.0), coalesce(sum(calls), 0.0)
+FROM ledger WHERE run = ?
+"""
 _PUT_STEP = """
 INSERT INTO run_steps (run, step, result, input_hash, number, size) VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT (run, step) DO UPDATE SET result = excluded.result, input_hash = excluded.input_hash,
@@ -53,8 +62,8 @@ ON CONFLICT (run, step) DO UPDATE SET result = excluded.result, input_hash = exc
 """
 _PUT_CHARGE = """
 INSERT INTO ledger (run, step, tokens, usd, seconds, calls) VALUES (?, ?, ?, ?, ?, ?)
-ON CONFLICT (run, step) DO UPDATE SET tokens = tokens + excluded.tokens, usd = usd + excluded.usd,
-  seconds = seconds + excluded.seconds, calls = calls + excluded.calls
+ON CONFLICT (run, step) DO UPDATE SET tokens = ledger.tokens + excluded.tokens, usd = ledger.usd + excluded.usd,
+  seconds = ledger.seconds + excluded.seconds, calls = ledger.calls + excluded.calls
 """
 _ADD_EVENT = """
 INSERT INTO events (run, seq, kind, at, step, data)
@@ -67,16 +76,47 @@ DELETE FROM runs WHERE id IN (
 """
 
 
+class TableCursor(Protocol):
+    """The rows that a statement found, and how many it changed."""
+
+    @property
+    def rowcount(self) -> int:
+        """The number of rows that were changed."""
+        ...
+
+    def fetchone(self) -> Any:
+        """Return the next row, None after the last."""
+        ...
+
+    def fetchall(self) -> list[Any]:
+        """Return all further rows."""
+        ...
+
+    def __iter__(self) -> Iterator[Any]:
+        """Return all further rows, one by one."""
+        ...
+
+
+class TableConnection(Protocol):
+    """A connection within a transaction."""
+
+    def execute(self, sql: str, parameters: Sequence[Any] = ..., /) -> TableCursor:
+        """Execute a statement."""
+        ...
+
+
 class RunTables:
     """The tables within one transaction, at one reading of the clocks.
 
-    What is not to be read raises StoreUnavailable, which names the file, `place`.
+    What is not to be read raises StoreUnavailable, which names the file or the server, `place`. `one_host` says that
+    all processes with these tables are of this host.
     """
 
-    def __init__(self, connection: sqlite3.Connection, place: str, here: ClockReading) -> None:
+    def __init__(self, connection: TableConnection, place: str, here: ClockReading, *, one_host: bool = True) -> None:
         self._execute = connection.execute
         self._place = place
         self._here = here
+        self._one_host = one_host
 
     # ------------------------------------------------------------------------------------------------ runs
 
@@ -184,7 +224,7 @@ class RunTables:
     def ask_cancel(self, run_id: str) -> None:
         """Ask the holder of a run to cancel it; one that has ended stays as it is."""
         self._known(run_id)
-        open_run = "UPDATE runs SET cancel_asked = 1 WHERE id = ? AND NOT cancel_asked AND state IN (?, ?)"
+        open_run = "UPDATE runs SET cancel_asked = 1 WHERE id = ? AND cancel_asked = 0 AND state IN (?, ?)"
         if self._execute(open_run, (run_id, *sorted(OPEN))).rowcount:
             self._add(run_id, RunEventKind.CANCEL_ASKED, "", "{}")
 
@@ -277,7 +317,10 @@ class RunTables:
     def approvals(self, run_id: str) -> list[PendingApproval]:
         """Return the decisions that a run waits for."""
         self._known(run_id)
-        query = "SELECT step, message, asked_at, until FROM approvals WHERE run = ? AND decision IS NULL ORDER BY rowid"
+        query = (
+            "SELECT step, message, asked_at, until FROM approvals WHERE run = ? AND decision IS NULL"
+            " ORDER BY asked_at, step"
+        )
         found: list[PendingApproval] = []
         for step, message, asked_at, until in self._execute(query, (run_id,)):
             with self._reading(run_id, f"approval of step {step!r}"):
@@ -305,7 +348,8 @@ class RunTables:
         )
         running = json_text(StepResult(state=StepState.RUNNING).as_json())
         self._execute(
-            "INSERT OR IGNORE INTO run_steps (run, step, result, input_hash, size) VALUES (?, ?, ?, '', 0)",
+            "INSERT INTO run_steps (run, step, result, input_hash, size) VALUES (?, ?, ?, '', 0)"
+            " ON CONFLICT DO NOTHING",
             (run_id, step, running),
         )
         self._change(run_id, step, StepState.PAUSED)
@@ -335,7 +379,7 @@ class RunTables:
             return
         if self._execute("SELECT 1 FROM runs WHERE id = ?", (lease.run_id,)).fetchone() is not None:
             raise StaleLease(lease.run_id, lease.fence)
-        raise StoreUnavailable(self._place, f"run {lease.run_id!r} is no longer in it: was the file deleted?")
+        raise StoreUnavailable(self._place, f"run {lease.run_id!r} is no longer in it: was it deleted?")
 
     def _settle(self, run_id: str, step: str, result: str, input_hash: str, *, holds: bool) -> CheckpointRef:
         size = len(result) if holds else 0
@@ -376,7 +420,7 @@ class RunTables:
 
     def _stored(self, row: Sequence[Any], steps: Mapping[str, StoredStep]) -> StoredRun:
         run_id, workflow, workflow_hash, step_hashes, inputs, engine, origin, state, outputs, *rest = row
-        reason, deadline, forked_from, created_at, changed_at, owner, lease, holder, seq = rest
+        reason, deadline, forked_from, created_at, changed_at, owner, lease, holder, seq, *spent = rest
         with self._reading(run_id, "row"):
             held = bool(owner) and (self._left(lease) or 0.0) > 0 and not self._is_gone(holder)
             return StoredRun(
@@ -394,7 +438,7 @@ class RunTables:
                 changed_at=changed_at,
                 outputs=json.loads(outputs),
                 reason=reason,
-                spent=self._spent(run_id),
+                spent=Costs(*spent),
                 seconds_left=self._left(deadline),
                 forked_from=None if forked_from is None else CheckpointRef.parse(forked_from),
                 owner=owner if held else "",
@@ -413,7 +457,7 @@ class RunTables:
         if holder is None:
             return False
         process = Holder(*json.loads(holder))
-        return is_gone(process, this_process(), started_at(process.pid))
+        return is_gone(process, this_process(), started_at(process.pid), one_host=self._one_host)
 
     @contextmanager
     def _reading(self, run_id: str, what: str) -> Generator[None]:

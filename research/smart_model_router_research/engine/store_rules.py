@@ -31,16 +31,17 @@ class Holder:
     started: str
 
 
-def is_gone(holder: Holder, here: Holder, started: str | None) -> bool:
+def is_gone(holder: Holder, here: Holder, started: str | None, *, one_host: bool) -> bool:
     """Return whether the process `holder` has ended, as this process, `here`, can tell.
 
     `started` is when the process that now has its id was started, None for no such process. Another host, or another
-    space of ids (a container), tells nothing.
+    space of ids (a container), tells nothing. Nor does another boot, unless the store is of `one_host`: two hosts may
+    go by one name.
     """
     if holder.host != here.host:
         return False
     if holder.boot != here.boot:
-        return True
+        return one_host
     return holder.space == here.space and started != holder.started
 
 
@@ -76,8 +77,8 @@ def decided_step(run_id: str, approval: Approval, waiting: Iterable[str], asked:
 
 
 def readable(text: str) -> str:
-    """Return a text that a file can hold: halves of surrogate pairs (file names, cut emojis) are escaped."""
-    return text.encode(errors="backslashreplace").decode()
+    """Return a text that every store can hold: NUL, and halves of surrogate pairs (in file names), are escaped."""
+    return text.encode(errors="backslashreplace").decode().replace("\0", "\\x00")
 
 
 def late_decision(step: str) -> Approval:

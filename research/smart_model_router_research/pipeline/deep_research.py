@@ -139,7 +139,7 @@ class DeepResearch:
         self._clock = clock or SystemClock()
         kept = MemoryRunStore(now=self._clock.now, wall=wall) if store is None else store
         if not isinstance(kept, SupportsDocuments):
-            wanted = "SqliteRunStore or MemoryRunStore is needed"
+            wanted = "SqliteRunStore, PostgresRunStore or MemoryRunStore is needed"
             raise UnsuitableStore(f"{type(kept).__name__} keeps no documents: {wanted}")
         self._store: RunStore = kept
         self._values = StoredValues(kept)

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 
 _LEVELS = ("problem", "warning", "note", "ok")
 _SHOWN_RUNS = 5
+_MOST_RUNS = 10_000
 
 
 def store_findings(store: StoreConfig) -> list[DoctorFinding]:
@@ -71,7 +72,7 @@ def store_findings(store: StoreConfig) -> list[DoctorFinding]:
 
 
 def workflow_findings(workflows: WorkflowsConfig) -> Iterator[DoctorFinding]:
-    """The file of runs, and the runs in it that go on in no process. A warning: requests need none of it."""
+    """The file or server of runs, and the runs there that go on in no process. A warning: requests need none of it."""
     # Imported when asked: requests and most commands do without workflows.
     from smart_model_router_research.assembly import runs_file  # noqa: PLC0415
     from smart_model_router_research.engine.engine_selector import version_fault  # noqa: PLC0415
@@ -84,6 +85,9 @@ def workflow_findings(workflows: WorkflowsConfig) -> Iterator[DoctorFinding]:
         "engines",
         f"kahn, and langgraph {version('langgraph')}" if fault is None else f"kahn alone: no loops ({fault})",
     )
+    if workflows.store_url is not None:
+        yield from _server_findings(workflows)
+        return
     path = runs_file(workflows, data_directory())
     found = _file("workflows", path, RUN_MIGRATIONS, "no workflow can run")
     if found.level == "problem":
@@ -92,15 +96,40 @@ def workflow_findings(workflows: WorkflowsConfig) -> Iterator[DoctorFinding]:
     yield replace(found, text=f"{found.text}, schema {len(RUN_MIGRATIONS)}")
     if path.exists():
         try:
-            unheld = unheld_runs(path)
+            yield from _unheld_findings(unheld_runs(path))
         except SmartRouterError as error:
             yield DoctorFinding("warning", "workflows", error.message)
-            return
-        if unheld:
-            more = ", ..." if len(unheld) > _SHOWN_RUNS else ""
-            shown = f"{', '.join(unheld[:_SHOWN_RUNS])}{more}"
-            text = f"interrupted runs ({len(unheld)}): {shown}; to go on: smr workflow resume RUN"
-            yield DoctorFinding("warning", "workflows", text)
+
+
+def _server_findings(workflows: WorkflowsConfig) -> Iterator[DoctorFinding]:
+    """The server of runs, and the runs on it that go on in no process."""
+    from smart_model_router_research.assembly import run_store  # noqa: PLC0415 - as above
+    from smart_model_router_research.engine.states import RunState  # noqa: PLC0415 - as above
+
+    async def look() -> tuple[str, list[str]]:
+        store = run_store(workflows, data_directory())
+        try:
+            standing = await store.standing()
+            running = await store.runs(_MOST_RUNS, state=RunState.RUNNING)
+            return f"{store.place}: {standing}", [run.run_id for run in running if not run.owner]
+        finally:
+            await store.aclose()
+
+    try:
+        standing, unheld = asyncio.run(look())
+    except SmartRouterError as error:
+        yield DoctorFinding("warning", "workflows", error.message)
+        return
+    yield DoctorFinding("ok", "workflows", standing)
+    yield from _unheld_findings(unheld)
+
+
+def _unheld_findings(unheld: Sequence[str]) -> Iterator[DoctorFinding]:
+    if unheld:
+        more = ", ..." if len(unheld) > _SHOWN_RUNS else ""
+        shown = f"{', '.join(unheld[:_SHOWN_RUNS])}{more}"
+        text = f"interrupted runs ({len(unheld)}): {shown}; to go on: smr workflow resume RUN"
+        yield DoctorFinding("warning", "workflows", text)
 
 
 def research_findings(research: ResearchConfig) -> Iterator[DoctorFinding]:

@@ -38,7 +38,7 @@ from smart_model_router.cli.research_text import (
 )
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.flow.clock import WallClock
-from smart_model_router_research.engine import RunBusy, RunInterrupted, RunNotFound, RunState, SqliteRunStore
+from smart_model_router_research.engine import RunBusy, RunInterrupted, RunNotFound, RunState, TableRunStore
 from smart_model_router_research.pipeline.deep_research import DeepResearch, ResearchResult, run_id_of
 from smart_model_router_research.pipeline.opened_corpora import OpenedCorpora
 from smart_model_router_research.pipeline.progress_lines import ProgressLines
@@ -172,7 +172,7 @@ async def _perform(asked: _Asked, begun: list[str]) -> tuple[ResearchResult, tup
 
 
 async def _events(
-    store: SqliteRunStore, run_id: str, is_over: Callable[[], bool], wake: asyncio.Future[ResearchResult] | None = None
+    store: TableRunStore, run_id: str, is_over: Callable[[], bool], wake: asyncio.Future[ResearchResult] | None = None
 ) -> AsyncIterator[ResearchEvent]:
     """Yield the events of a run until `is_over`, and those after; a run that is not there yet has none.
 
@@ -225,7 +225,7 @@ async def _watch(asked: WatchResearch, settings: ResearchSettings) -> int:
 class _Standing:
     """The state of a run, looked at again and again until it goes on nowhere."""
 
-    store: SqliteRunStore
+    store: TableRunStore
     run_id: str
     is_over: bool = False
     is_interrupted: bool = False

@@ -26,7 +26,7 @@ from smart_model_router_providers.local.model_file import data_directory
 from smart_model_router_research.assembly import offered, research_backends, research_inputs
 from smart_model_router_research.deep.artefact_records import MANIFEST
 from smart_model_router_research.deep.corpus_file import CorpusError
-from smart_model_router_research.engine import SqliteRunStore, StoredRun
+from smart_model_router_research.engine import StoredRun, TableRunStore
 from smart_model_router_research.model_forms.model_calls import ChatRouter
 from smart_model_router_research.pipeline.deep_research import DeepResearch, ResearchResult
 from smart_model_router_research.pipeline.opened_corpora import OpenedCorpora, open_corpora
@@ -151,7 +151,7 @@ async def opened_research(
     corpora: OpenedCorpora | None = None,
     model: str = "",
     backends: Sequence[SearchBackend] = (),
-) -> AsyncGenerator[tuple[DeepResearch, SqliteRunStore]]:
+) -> AsyncGenerator[tuple[DeepResearch, TableRunStore]]:
     """Open the runs of research and their store, and close them. Without `corpora` no run can go on.
 
     A run with a `model` has the router of the configuration.
@@ -219,7 +219,7 @@ async def corpora_of(inputs: RunInputs, *, lost_too: bool = False) -> OpenedCorp
         raise OptionFault([error, *error.others]) from None
 
 
-async def known_run(store: SqliteRunStore, run_id: str) -> StoredRun:
+async def known_run(store: TableRunStore, run_id: str) -> StoredRun:
     """Return a run of research. Raises RunNotFound, and OptionFault for one of another workflow."""
     found = await store.load(run_id)
     if found.workflow != NAME:

@@ -108,7 +108,8 @@ async def _report(asked: ReportResearch) -> int:
         run = await known_run(store, asked.run_id)
         result = await research.result(asked.run_id)
         if not result.report:
-            wanted = f"a run with a report is needed: it is {state_of(run)}"
+            elsewhere = "; its report is in a folder of the machine that ended it" if result.delivery else ""
+            wanted = f"a run with a report is needed: it is {state_of(run)}{elsewhere}"
             raise OptionFault([ConfigurationError("RUN", asked.run_id, wanted)])
         if asked.accept and result.delivery == Delivery.WITHHELD:
             result = await research.accept(asked.run_id, getpass.getuser())

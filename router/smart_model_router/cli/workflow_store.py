@@ -16,15 +16,15 @@ from smart_model_router.cli.statistics import instant
 from smart_model_router.config.files import default_file
 from smart_model_router.config.sections import WorkflowsConfig
 from smart_model_router_providers.local.model_file import data_directory
-from smart_model_router_research.assembly import run_store, runs_file
+from smart_model_router_research.assembly import run_store
 from smart_model_router_research.engine import (
     CheckpointRef,
     KahnEngine,
     RunNotFound,
     RunState,
-    SqliteRunStore,
     StepResult,
     StoredRun,
+    TableRunStore,
 )
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 def run_runs(asked: WorkflowRuns) -> int:
     """List the runs; the exit code."""
 
-    async def look(store: SqliteRunStore) -> Sequence[StoredRun]:
+    async def look(store: TableRunStore) -> Sequence[StoredRun]:
         return await store.runs(asked.limit)
 
     runs = asyncio.run(in_store(asked.config, look))
@@ -49,7 +49,7 @@ def run_runs(asked: WorkflowRuns) -> int:
 def run_cancel(asked: WorkflowCancel) -> int:
     """Cancel a run; the exit code. Raises RunNotFound."""
 
-    async def cancel(store: SqliteRunStore) -> RunState:
+    async def cancel(store: TableRunStore) -> RunState:
         return (await KahnEngine(store).cancel(asked.run_id)).state
 
     state = asyncio.run(in_store(asked.config, cancel))
@@ -65,7 +65,7 @@ def run_cancel(asked: WorkflowCancel) -> int:
 def run_history(asked: WorkflowHistory) -> int:
     """List the checkpoints of a run, with what became of its steps; the exit code. Raises RunNotFound."""
 
-    async def look(store: SqliteRunStore) -> tuple[Sequence[CheckpointRef], StoredRun]:
+    async def look(store: TableRunStore) -> tuple[Sequence[CheckpointRef], StoredRun]:
         return await store.checkpoints(asked.run_id), await store.load(asked.run_id)
 
     found, run = asyncio.run(in_store(asked.config, look))
@@ -118,8 +118,8 @@ def section_of(config: Path | None) -> WorkflowsConfig:
 
 
 @asynccontextmanager
-async def opened_store(config: Path | None, section: WorkflowsConfig | None = None) -> AsyncGenerator[SqliteRunStore]:
-    """Open the store of runs, and close it. A run that it does not have is told with its file: RunNotFound.
+async def opened_store(config: Path | None, section: WorkflowsConfig | None = None) -> AsyncGenerator[TableRunStore]:
+    """Open the store of runs, and close it. A run that it does not have is told with its place: RunNotFound.
 
     `section` is that of the configuration, where it is read already.
     """
@@ -128,12 +128,12 @@ async def opened_store(config: Path | None, section: WorkflowsConfig | None = No
     try:
         yield store
     except RunNotFound as error:
-        raise RunNotFound(error.run_id, str(runs_file(section, data_directory()).absolute())) from None
+        raise RunNotFound(error.run_id, store.place) from None
     finally:
         await store.aclose()
 
 
-async def in_store(config: Path | None, look: Callable[[SqliteRunStore], Awaitable[Any]]) -> Any:
+async def in_store(config: Path | None, look: Callable[[TableRunStore], Awaitable[Any]]) -> Any:
     """Return what `look` finds in the store. Raises as it does."""
     async with opened_store(config) as store:
         return await look(store)

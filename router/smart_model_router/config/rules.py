@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from smart_model_router.config import aliases as patterns
 from smart_model_router.config.egress import elsewhere_text, targets_elsewhere
 from smart_model_router.config.secret import masked, masked_urls
+from smart_model_router.config.server_urls import POSTGRES_SCHEMES, server_fault
 from smart_model_router.core.passthrough_rules import KNOWN, is_route
 from smart_model_router.core.selection import STRATEGIES, Selector
 from smart_model_router.domain.errors import ConfigurationError
@@ -112,6 +113,8 @@ def _faults(config: RouterConfig) -> Iterator[ConfigurationError]:
     if config.workflows.heartbeat > config.workflows.lease / 2:
         wanted = f"at most half of `workflows.lease`, {config.workflows.lease:g}, is needed: one may come late"
         yield ConfigurationError("workflows.heartbeat", config.workflows.heartbeat, wanted)
+    if (url := config.workflows.store_url) is not None and (fault := server_fault(url.reveal(), POSTGRES_SCHEMES)):
+        yield ConfigurationError("workflows.store_url", str(url), fault)
     yield from _of_keys(config)
     yield from _of_cors(config)
     yield from _of_passthrough(config)

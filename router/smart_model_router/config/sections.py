@@ -223,13 +223,15 @@ class SearchConfig(Options):
 class WorkflowsConfig(Options):
     """Workflows and the file that their runs survive in, `runs`; None is `runs.db` in the user's data directory.
 
-    `engine` runs them: `auto` is the one that a workflow needs. At most `max_concurrency` steps of a run are under way.
-    A process holds a run for `lease` seconds and says so again every `heartbeat`; of one that stopped, another process
-    can take it then. Runs that ended `retention_days` ago are deleted.
+    `store_url` is a PostgreSQL database instead, as in postgresql://user:password@host/database: then any machine goes
+    on with any run. `engine` runs them: `auto` is the one that a workflow needs. At most `max_concurrency` steps of a
+    run are under way. A process holds a run for `lease` seconds and says so again every `heartbeat`; of one that
+    stopped, another process can take it then. Runs that ended `retention_days` ago are deleted.
     """
 
     engine: Literal["auto", "kahn", "langgraph", "shadow"] = "auto"
     runs: str | None = None
+    store_url: Secret | None = None
     max_concurrency: Annotated[int, Unit("count"), Interval(ge=1, le=10_000)] = 10
     lease: Annotated[float, Unit("seconds"), Interval(ge=1, le=3600)] = 30.0
     heartbeat: Annotated[float, Unit("seconds"), Interval(ge=0.1, le=1800)] = 5.0

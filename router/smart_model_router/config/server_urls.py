@@ -16,8 +16,8 @@ def server_fault(url: str, schemes: tuple[str, ...]) -> str:
     try:
         parts = urlsplit(url)
         port = parts.port
-    except ValueError as error:
-        return f"a URL is needed: {error}"
+    except ValueError:  # its text may have a part of the password
+        return "a URL is needed, whose user and password have their special characters %-encoded"
     if parts.scheme not in schemes:
         return f"a URL that begins with {known} is needed"
     if parts.scheme == "unix":

@@ -25,7 +25,7 @@ def test_the_store_keeps_ended_runs_for_the_configured_days(tmp_path: Path, monk
     """By the wall clock."""
     store = run_store(WorkflowsConfig(retention_days=2), tmp_path)
     day = 86_400.0
-    assert store.path == tmp_path / "runs.db"
+    assert store.place == str(tmp_path / "runs.db")
 
     async def kept_after(days: float) -> list[str]:
         now = 1_700_000_000.0

@@ -20,7 +20,7 @@ def test_a_process_is_known_by_its_id_and_its_start() -> None:
     """This one is not gone, another one that runs is another."""
     me = this_process()
     assert (me.pid, me.started) == (os.getpid(), started_at(os.getpid()))
-    assert not is_gone(me, me, started_at(me.pid))
+    assert not is_gone(me, me, started_at(me.pid), one_host=True)
     with subprocess.Popen(WAITS, stdin=subprocess.PIPE) as other:
         assert started_at(other.pid) not in {None, ""}
         assert other.stdin is not None

@@ -120,7 +120,7 @@ async def test_a_file_that_is_deleted_under_a_run_acknowledges_nothing_more(path
         store.settle(lease, "b", DONE),
         store.end(lease, RunState.COMPLETED, {}, ""),
     ):
-        with pytest.raises(StoreUnavailable, match=r"runs\.db: run 'r' is no longer in it: was the file deleted"):
+        with pytest.raises(StoreUnavailable, match=r"runs\.db: run 'r' is no longer in it: was it deleted"):
             await write
     with pytest.raises(RunNotFound):
         await store.lease("r", "one")

@@ -42,7 +42,13 @@ HERE = replace(HOLDER, pid=8, started="200")
 )
 def test_a_process_is_gone_when_this_one_can_tell(holder: Holder, started: str | None, *, gone: bool) -> None:
     """By host, boot, the space of ids, and when the process with its id started; doubt is for the holder."""
-    assert is_gone(holder, HERE, started) is gone
+    assert is_gone(holder, HERE, started, one_host=True) is gone
+
+
+def test_another_boot_tells_nothing_where_two_hosts_may_have_one_name() -> None:
+    """Containers and cloned machines do; a process of this boot that has ended is gone there as well."""
+    assert not is_gone(replace(HOLDER, boot="a"), HERE, None, one_host=False)
+    assert is_gone(HOLDER, HERE, None, one_host=False)
 
 
 @pytest.mark.parametrize(
