@@ -215,7 +215,10 @@ def renew(tables: Tables, rows: Sequence[BreakerRow]) -> tuple[BreakerRow, ...]:
 
 
 def publish(tables: Tables, changes: Changes, here: ClockReading) -> SharedView:
-    """Write what may be written; then the rows of all these keys as they are. A member is told of all members."""
+    """Write what may be written; then the rows of all these keys as they are.
+
+    A member is told of all members and of all limits and budgets, of which it takes its part when it is cut off.
+    """
     for breaker in changes.breakers:
         known = tables.breaker(breaker.key)
         if accepts_breaker(known, breaker):
@@ -241,6 +244,8 @@ def publish(tables: Tables, changes: Changes, here: ClockReading) -> SharedView:
         breakers=tuple(row for row in breakers if row),
         rests=tuple(row for row in rests if row),
         words=tuple(row for row in words if row),
+        limits=tuple(tables.buckets()) if changes.members else (),
+        budgets=tuple(tables.budgets()) if changes.members else (),
         members=tuple(tables.members()) if changes.members else (),
     )
 

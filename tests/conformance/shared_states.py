@@ -440,7 +440,7 @@ class SharedStateContract(ABC):
 
     @pytest.mark.asyncio
     async def test_every_process_that_writes_is_told_of_all_members(self) -> None:
-        """At once, also of those that only refreshed their row; without waking the processes that listen."""
+        """And of what is left of limits: at once, though it is no news to the processes that listen."""
         one, other, third = self.process(), self.process(), self.process()
         first, second = self.member("one"), self.member("other", machine="m2", version="0.2.0", pid=8)
         assert (await one.publish(Changes(members=(first,)))).members == (first,)
@@ -452,6 +452,11 @@ class SharedStateContract(ABC):
         assert await third.poll() is None
         assert set((await other.publish(Changes(members=(second,)))).members) == {again, second}
         assert set(self.process().restore().view.members) == {again, second}
+        await one.lease([BucketAsk(key="a/m requests", capacity=60, rate=1, most=60, want=5, least=1)])
+        await one.lease([BudgetAsk(key="guest cafe0123 usd", capacity=100, period=86_400.0, want=80)])
+        view = await other.publish(Changes(members=(second,)))
+        assert [(row.key, row.level) for row in view.limits] == [("a/m requests", 54.0)]
+        assert [(row.key, row.used) for row in view.budgets] == [("guest cafe0123 usd", 80)]
         for each in (one, other, third):
             await each.aclose()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -58,11 +59,15 @@ class ClientLeases:
         self._orders: list[_Order] = []
         self._task: asyncio.Task[None] | None = None
         self._again = False
+        self._members = 1
 
     def register(self, limit: ClientLimit) -> None:
         """Share a limit with the other processes from now on; one of the same key takes the place of another."""
         self._limits[limit.key] = limit
-        limit.suspend(alone=bool(self._reach.reason))
+        if self._reach.reason:
+            limit.suspend(self._members, _loop_time())
+        else:
+            limit.resume(_loop_time())
 
     def restore(self, view: SharedView) -> None:
         """Take in the usage of other processes before this one began."""
@@ -113,10 +118,17 @@ class ClientLeases:
             await asyncio.wait({self._task})
         await self._round([], ending=True)
 
-    def suspend(self, *, suspended: bool) -> None:
-        """Decide alone while the shared state is out of reach (or share again)."""
+    def suspend(self, members: int) -> None:
+        """Decide alone while the shared state is out of reach, as one of so many processes."""
+        self._members = members
         for limit in self._limits.values():
-            limit.suspend(alone=suspended)
+            limit.suspend(members, _loop_time())
+        self._busy.update(dict.fromkeys(self._limits.values()))
+
+    def resume(self) -> None:
+        """Share again."""
+        for limit in self._limits.values():
+            limit.resume(_loop_time())
         self._busy.update(dict.fromkeys(self._limits.values()))
 
     def forget(self) -> None:
@@ -135,14 +147,18 @@ class ClientLeases:
         if self._found is None:
             return
         view, self._found = self._found, None
+        self.hear(view)
+
+    def hear(self, view: SharedView) -> None:
+        """Take in what is left for all processes, of limits whose account is settled: that of others is under way."""
         now, here = asyncio.get_running_loop().time(), self._here()
         for row in view.limits:
             limit, known = self._limits.get(row.key), told(row, here)
-            if isinstance(limit, ClientRate) and known is not None:
+            if isinstance(limit, ClientRate) and limit not in self._busy and known is not None:
                 limit.hear(known.left, now)
         for budget in view.budgets:
             limit = self._limits.get(budget.key)
-            if isinstance(limit, ClientBudget):
+            if isinstance(limit, ClientBudget) and limit not in self._busy:
                 ends_in = remaining(budget.until, here, limit.period)
                 limit.hear(limit.capacity - budget.used, ends_in, now)
 
@@ -192,3 +208,11 @@ class ClientLeases:
                 reason = error.reason if isinstance(error, SharedStateError) else f"{type(error).__name__}: {error}"
                 self._reach.lose(reason)
         return ()
+
+
+def _loop_time() -> float:
+    """The running loop's time; that of any loop where none runs."""
+    try:
+        return asyncio.get_running_loop().time()
+    except RuntimeError:
+        return time.monotonic()

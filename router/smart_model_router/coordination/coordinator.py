@@ -83,7 +83,7 @@ class Coordinator:
         self._rests = SharedCooldowns(state)
         self._calls = RecentCalls(state, owners)
         self._tokens = TokenLeases(state, shared, owners)
-        self._slots = SlotLeases(state, shared, self._reach, state.here, processes=processes, look_soon=self._look_soon)
+        self._slots = SlotLeases(state, shared, self._reach, state.here, look_soon=self._look_soon)
         self.clients = ClientLeases(shared, self._reach, self.touch, state.here)
         self._words = SharedCommands(state)
         self.members = Members(state.here, machine, version, processes=processes, machines=machines)
@@ -359,6 +359,7 @@ class Coordinator:
         self._breakers.written(changes.breakers, view, now)
         if changes.members:
             self.members.written(now, view.members)
+            self.clients.hear(view)
         self._take(view)
 
     async def _listen(self) -> None:
@@ -443,12 +444,17 @@ class Coordinator:
         self._take(found.view)
 
     def _reach_changed(self, reason: str) -> None:
-        self._tokens.suspend(suspended=bool(reason))
-        self.clients.suspend(suspended=bool(reason))
-        self._slots.suspend(suspended=bool(reason))
-        self._let_go()
         if reason:
+            members = self.members.count
+            self._tokens.suspend(members)
+            self.clients.suspend(members)
+            self._slots.suspend(self.members.on_this_machine)
             self._breakers.decide_alone()
+        else:
+            self._tokens.resume()
+            self.clients.resume()
+            self._slots.resume()
+        self._let_go()
         now = self._state.clock.now()
         self._state.emit(StoreChanged(at=now, store="state", degraded=bool(reason), reason=reason))
         self._state.pump(None)

@@ -27,8 +27,10 @@ class Members:
         self._tell_at = 0.0
         self._told = False
         self._rows: dict[str, MemberRow] = {}
-        self.count = max(1, processes) * max(1, machines)
+        self.count = processes * max(1, machines)
         """The processes that shared the state when they were last heard of, this one included."""
+        self.on_this_machine = processes
+        """Those of them that run on this machine."""
 
     def begin(self, holder: str) -> None:
         """Take part in this name from now on; an earlier row belongs to another process."""
@@ -65,11 +67,8 @@ class Members:
         self._rows = {row.holder: row for row in rows}
         living = {row.holder: row.machine for row in self._rows.values() if is_member(row, here)}
         living[self._holder] = self._machine
-        on_this_one = sum(machine == self._machine for machine in living.values())
-        if self._machines:
-            self.count = self._machines * max(self._processes, on_this_one)
-        else:
-            self.count = max(self._processes, len(living))
+        self.on_this_machine = max(self._processes, sum(machine == self._machine for machine in living.values()))
+        self.count = self._machines * self.on_this_machine if self._machines else max(len(living), self.on_this_machine)
 
     def living(self) -> tuple[MemberRow, ...]:
         """Return the rows of the processes that count now, in the order of their machines."""

@@ -112,14 +112,13 @@ class SlotLeases:
         reach: StoreReachability,
         here: Callable[[], ClockReading],
         *,
-        processes: int,
         look_soon: Callable[[], None],
     ) -> None:
         self._state = state
         self._shared = shared
         self._reach = reach
         self._here = here
-        self._processes = processes
+        self._members = 1
         self._look_soon = look_soon
         self._holder = ""
         self._slots: dict[str, _Slots] = {}
@@ -250,14 +249,19 @@ class SlotLeases:
         self._let_go()
         await self._round(ending=True)
 
-    def suspend(self, *, suspended: bool) -> None:
-        """Use an equal part of the slots while the store cannot be asked; lease them again afterwards."""
+    def suspend(self, members: int) -> None:
+        """Use an equal part of the slots while the store cannot be asked, as one of so many processes."""
+        self._members = members
         for slots in self._slots.values():
             slots.release()
-            if suspended:
-                self._decide_alone(slots)
-            else:
-                slots.held, slots.told = slots.confirmed, False
+            self._decide_alone(slots)
+        self._let_go()
+
+    def resume(self) -> None:
+        """Lease slots again."""
+        for slots in self._slots.values():
+            slots.release()
+            slots.held, slots.told = slots.confirmed, False
         self._let_go()
 
     def _let_go(self) -> None:
@@ -273,7 +277,7 @@ class SlotLeases:
 
     def _decide_alone(self, slots: _Slots) -> None:
         most, others = slots.bulkhead.slots, {row.holder for row in slots.rows} - {self._holder}
-        slots.held = slots_alone(most, slots.held, max(len(others), self._processes - 1))
+        slots.held = slots_alone(most, slots.held, max(len(others), self._members - 1))
         slots.bulkhead.granted = slots.held if slots.held < most else None
 
     def _start(self) -> None:

@@ -25,12 +25,17 @@ class TokenLeases:
         self.due_at: float | None = None
         """When tokens that were refused may be available; None when none were."""
 
-    def suspend(self, *, suspended: bool) -> None:
-        """Decide alone while the shared state is out of reach (or share again)."""
-        for target in self._owners:
-            gate = self._state.fleet.gates.get(target)
-            if gate is not None:
-                gate.limits.suspend(suspended=suspended)
+    def suspend(self, members: int) -> None:
+        """Decide alone while the shared state is out of reach, as one of so many processes."""
+        now = self._state.clock.now()
+        for tracker in self._trackers().values():
+            tracker.suspend(members, now)
+
+    def resume(self) -> None:
+        """Share again."""
+        now = self._state.clock.now()
+        for tracker in self._trackers().values():
+            tracker.resume(now)
 
     def forget(self) -> None:
         """Drop all leases after a fork: they belong to the parent process."""

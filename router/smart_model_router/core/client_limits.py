@@ -13,7 +13,8 @@ from functools import partial
 
 from smart_model_router.core.bucket import TokenBucket
 from smart_model_router.core.checked_options import DAY
-from smart_model_router.core.limit_bucket import IDLE
+from smart_model_router.core.limit_bucket import IDLE, SETTLING, STOPPED
+from smart_model_router.core.own_part import OwnPart
 from smart_model_router.domain.shared_state import BucketAsk, BucketGrant, BudgetAsk, chunk_of
 
 LOOK_AGAIN = 0.25
@@ -61,12 +62,16 @@ class ClientRate:
 
     __slots__ = (
         "_ahead_at",
+        "_asked_at",
         "_bucket",
         "_chunk",
         "_given_back",
         "_held",
+        "_owed",
+        "_part",
         "_refused",
         "_returning",
+        "_settling_until",
         "_used_at",
         "alone",
         "capacity",
@@ -87,6 +92,12 @@ class ClientRate:
         self._used_at = -math.inf
         self._ahead_at = -math.inf
         """When a chunk may be asked for again, after there was none to spare."""
+        self._asked_at = math.inf
+        self._part: OwnPart | None = None
+        """The part of this process while it is one of several that decide alone."""
+        self._owed = 0.0
+        """Taken from the part, and not known to the others yet."""
+        self._settling_until = -math.inf
 
     @property
     def short(self) -> bool:
@@ -96,12 +107,15 @@ class ClientRate:
     def ready_at(self, amount: float, now: float) -> float | None:
         """The instant at which `amount` is there: `now` when it is. None when the others have to be asked."""
         if self.alone:
-            return self._bucket.due_at(amount, now)
+            return self.alone_at(amount, now)
+        self._outlive(now)
+        if now < self._settling_until and self._held + _EPSILON < amount:
+            return self._settling_until
         return now if self._held + _EPSILON >= amount else self._refused.until(amount, now)
 
     def alone_at(self, amount: float, now: float) -> float:
         """The same by what this process knows itself: the others did not answer in time."""
-        return self._bucket.due_at(amount, now)
+        return self._bucket.due_at(amount, now) if self._part is None else self._part.due_at(amount, now)
 
     def hear(self, left: float, now: float) -> None:
         """So much was left for all processes when this one looked."""
@@ -110,15 +124,19 @@ class ClientRate:
     def take(self, amount: float, now: float) -> None:
         """Take it; what was not leased is owed."""
         self._bucket.take(amount, now)
+        self._used_at = now
         if not self.alone:
             self._held -= amount
-            self._used_at = now
+        elif self._part is not None:
+            self._part.take(amount, now)
 
     def settle(self, reserved: float, used: float, now: float) -> None:
         """Correct the `reserved` amount of a request to the `used` one."""
         self._bucket.give_back(reserved - used, now)
         if not self.alone:
             self._held += reserved - used
+        elif self._part is not None:
+            self._part.take(used - reserved, now)
 
     def release(self, amount: float) -> None:
         """It was leased for a request that does not take it: it goes back at once."""
@@ -135,25 +153,29 @@ class ClientRate:
         """Settle the account with the others, None when there is nothing to settle. `ending` gives everything back."""
         if self.alone:
             return None
+        self._outlive(now)
+        self._asked_at = now
         held = max(0.0, self._held)
         debt, back, ahead = max(0.0, -self._held), self._given_back, 0.0
         if ending or now - self._used_at >= IDLE:
             back += held
         else:
             back += max(0.0, held - 2 * self._chunk)
-            ahead = self._chunk - held if self.short and now >= self._ahead_at else 0.0
-        if not (debt or back or ahead or self._returning):
+            ahead = self._chunk - held if self.short and now >= max(self._ahead_at, self._settling_until) else 0.0
+        if not (debt or back or ahead or self._owed or self._returning):
             return None
         most = self._bucket.level(now) - held if self._returning else self.capacity
         self._held -= back - self._given_back - debt
-        self._given_back, self._returning = 0.0, False
+        debt += self._owed
+        self._given_back, self._owed, self._returning = 0.0, 0.0, False
         ask = replace(self._ask(), most=most, debt=debt, back=back, want=ahead)
         return UsageQuestion(ask, partial(self._answered, ask), partial(self._lost, ask))
 
     def _lost(self, ask: BucketAsk) -> None:
-        if not self.alone:
-            self._held -= ask.debt
-            self._given_back += ask.back
+        if self.alone:
+            return
+        self._held -= ask.debt
+        self._given_back += ask.back
 
     def _answered(self, ask: BucketAsk, grant: BucketGrant, now: float) -> None:
         if self.alone:
@@ -167,24 +189,46 @@ class ClientRate:
         elif ask.least >= self._refused.amount:
             self._refused.forget()
 
-    def suspend(self, *, alone: bool) -> None:
-        """The others cannot be asked, or can again: what was leased before is worth nothing.
-
-        Coming back, this process says what can be left at all, as far as it knows.
-        """
+    def suspend(self, members: int, now: float) -> None:
+        """The others cannot be asked: of `members` processes each takes its part meanwhile, a single one everything."""
+        if self.alone:
+            return
+        self.alone = True
+        if members > 1:
+            self._outlive(now)
+            held = self._held
+            self._part = OwnPart(self._bucket, members, now, held=held, left=0.0, period=_MINUTE, used=self._owed)
         self.forget()
-        self.alone = alone
-        self._returning = not alone
+
+    def resume(self, now: float) -> None:
+        """The others can be asked again.
+
+        This process says what can be left at all, as far as it knows. What is left of its part is kept, and owed
+        together with what was used; nothing more is leased until the others have said the same.
+        """
+        if not self.alone:
+            return
+        self.forget()
+        self.alone, self._returning = False, True
+        if self._part is not None:
+            self._held, self._owed = self._part.settled(now)
+            self._asked_at, self._settling_until = now, now + SETTLING
+            self._part = None
 
     def forget(self) -> None:
         """Drop the leases, which are void or belong to another process."""
-        self._held = self._given_back = 0.0
+        self._held = self._given_back = self._owed = 0.0
         self._refused.forget()
+
+    def _outlive(self, now: float) -> None:
+        """Drop the leases of a process that was stopped: the others count without them by now."""
+        if now - self._asked_at > STOPPED:
+            self._held = min(0.0, self._held)
 
     @property
     def idle(self) -> bool:
         """True when there is nothing to settle before the next use."""
-        return not (self._held or self._given_back or self._returning)
+        return not (self._held or self._given_back or self._owed or self._returning)
 
     def _ask(self) -> BucketAsk:
         return BucketAsk(key=self.key, capacity=self.capacity, rate=self._bucket.rate, most=self.capacity, ours=True)
@@ -199,6 +243,8 @@ class ClientBudget:
     __slots__ = (
         "_ends_at",
         "_held",
+        "_members",
+        "_others",
         "_refused",
         "_reserved",
         "_settled",
@@ -224,6 +270,9 @@ class ClientBudget:
         self._reserved = self._settled = self._spent = 0
         """Changes that the other processes do not know yet."""
         self._refused = _Refused()
+        self._members = 1
+        self._others = 0
+        """The part of what is left that other processes may spend while none can ask the others."""
 
     def ready_at(self, amount: float, now: float) -> float | None:
         """As that of `ClientRate`."""
@@ -234,7 +283,9 @@ class ClientBudget:
     def alone_at(self, amount: float, now: float) -> float:
         """As that of `ClientRate`; however much is wanted, anything that is left is enough."""
         del amount
-        return now if self._used < self.capacity else max(now, self._ends_at)
+        if now >= self._ends_at:
+            return now
+        return now if self._used < self.capacity - self._others else self._ends_at
 
     def left(self, now: float) -> float:
         """Return the USD that are left, as far as this process knows."""
@@ -296,10 +347,24 @@ class ClientBudget:
         elif ask.want:
             self._refused.forget()
 
-    def suspend(self, *, alone: bool) -> None:
-        """The others cannot be asked, or can again. What was spent meanwhile is told then."""
-        self.alone = alone
+    def suspend(self, members: int, now: float) -> None:
+        """The others cannot be asked: of `members` processes each may spend its part of what is left."""
+        if self.alone:
+            return
+        self.alone, self._members = True, members
+        self._leave(0 if now >= self._ends_at else self._used)
         self._refused.forget()
+
+    def resume(self, now: float) -> None:
+        """The others can be asked again. What was spent meanwhile is told then."""
+        del now
+        self.alone, self._members, self._others = False, 1, 0
+        self._refused.forget()
+
+    def _leave(self, used: int) -> None:
+        """Leave to the other processes their parts of what is left."""
+        left = max(0, self.capacity - used)
+        self._others = left - math.ceil(left / self._members)
 
     def forget(self) -> None:
         """Drop the reservations, which another process settles."""
@@ -313,6 +378,7 @@ class ClientBudget:
     def _begin(self, now: float) -> None:
         if now >= self._ends_at:
             self._used, self._ends_at = 0, now + self.period
+            self._leave(0)
 
     def _ask(self) -> BudgetAsk:
         return BudgetAsk(key=self.key, capacity=self.capacity, period=self.period)

@@ -9,11 +9,16 @@ from types import MappingProxyType
 from typing import Literal
 
 from smart_model_router.core.bucket import TokenBucket
+from smart_model_router.core.own_part import OwnPart
 from smart_model_router.domain.outcome import BucketReading, Usage
 from smart_model_router.domain.shared_state import BucketAsk, ToldLimit, chunk_of, is_plenty
 
 IDLE = 2.0
 """Seconds. Leased tokens that are not used go back after that."""
+STOPPED = 2.0
+"""Seconds without settling an account after which a process was stopped, and its leases are void."""
+SETTLING = 1.25
+"""Seconds in which every process that decided alone has told what it used: a little more than between two retries."""
 _LOOK_AGAIN = 0.25
 _EPSILON = 1e-6
 
@@ -21,7 +26,20 @@ _EPSILON = 1e-6
 class TokenLease:
     """Leased tokens of one limit. A `level` below 0 was taken on credit, and is owed. Pure: instants are arguments."""
 
-    __slots__ = ("_capacity", "_due", "_taken_at", "_wanted", "level", "plenty", "suspended")
+    __slots__ = (
+        "_asked_at",
+        "_capacity",
+        "_due",
+        "_left",
+        "_owed",
+        "_settling_until",
+        "_taken_at",
+        "_wanted",
+        "level",
+        "part",
+        "plenty",
+        "suspended",
+    )
 
     def __init__(self, capacity: float) -> None:
         self._capacity = capacity
@@ -33,9 +51,16 @@ class TokenLease:
         """
         self.suspended = False
         """True when the other processes cannot be asked: this one goes by its own count of the limit."""
-        self._due = 0.0
+        self.part: OwnPart | None = None
+        """This process's part of the limit meanwhile; None where it is alone, and the limit its own."""
+        self._due = self._settling_until = 0.0
         self._wanted = 0.0
         self._taken_at = -math.inf
+        self._asked_at = math.inf
+        self._left = math.inf
+        """The tokens left for all when they were last heard of."""
+        self._owed = 0.0
+        """Tokens of the part that the others do not know of yet."""
 
     @property
     def chunk(self) -> float:
@@ -49,27 +74,38 @@ class TokenLease:
 
     def due_at(self, amount: float, now: float) -> float:
         """The instant at which `amount` may be there; `now` when it is. What is missing is noted."""
+        if self.suspended:
+            return now if self.part is None else self.part.due_at(amount, now)
+        self._outlive(now)
         credit = self.chunk if self.plenty else 0.0
-        if self.suspended or self.level + max(credit, amount * self.plenty) + _EPSILON >= amount:
+        if self.level + max(credit, amount * self.plenty) + _EPSILON >= amount:
             return now
         self._wanted = max(self._wanted, amount - self.level)
         return self._due if self._due > now else now + _LOOK_AGAIN
 
     def take(self, amount: float, now: float) -> None:
         """Take it; `due_at` was asked just now."""
+        self._taken_at = now
         if not self.suspended:
             self.level -= amount
-            self._taken_at = now
+        elif self.part is not None:
+            self.part.take(amount, now)
 
-    def give_back(self, amount: float) -> None:
+    def give_back(self, amount: float, now: float) -> None:
         """Refund, or (negative) charge."""
         if not self.suspended:
             self.level += amount
+        elif self.part is not None:
+            self.part.take(-amount, now)
 
     def account(self, capacity: float, now: float) -> tuple[float, float, float, float]:
         """The amounts to settle: (debt, back, want, least), each >= 0."""
         self._capacity = capacity
-        debt = max(0.0, -self.level)
+        if self.suspended:
+            return 0.0, 0.0, 0.0, 0.0
+        self._outlive(now)
+        self._asked_at = now
+        debt = self._owed + max(0.0, -self.level)
         wanted = self._wanted
         if wanted <= 0 and now - self._taken_at >= IDLE:
             return debt, max(0.0, self.level), 0.0, 0.0
@@ -82,33 +118,62 @@ class TokenLease:
 
     def settled(self, debt: float, back: float, granted: float, left: float, due: float) -> None:
         """Take in a settlement: `granted` tokens came, `left` are left, and more are available at the instant `due`."""
-        self.level += debt - back + granted
+        owed, self._owed = min(debt, self._owed), max(0.0, self._owed - debt)
+        if self.suspended:
+            return  # the answer came too late: what was leased is void
+        self.level += debt - owed - back + granted
         self.hear(left)
-        self._due = due
+        self._due = max(due, self._settling_until)
         if granted or self.plenty:
             self._wanted = 0.0
 
     def hear(self, left: float) -> None:
         """Take in how much was `left` for all processes at the last settlement of any of them."""
+        self._left = left
         self.plenty = is_plenty(left, self._capacity)
 
     def see(self, left: float) -> None:
         """Take in an answer's word that at most `left` are left, including the leases of other processes."""
+        self._left = min(left, self._left)
         self.plenty = self.plenty and is_plenty(left, self._capacity)
 
-    def suspend(self, *, suspended: bool) -> None:
-        """Stop (or go on) leasing; leases from before a stop are void.
+    def suspend(self, limit: TokenBucket, members: int, period: float, now: float) -> None:
+        """Stop leasing: the others cannot be asked. Of `members` processes each takes its part of `limit` meanwhile.
 
-        During the stop the processes did not count each other's calls: there may be nothing left.
+        A single one takes all of it, by its own count. `period` is the time in which the limit refills.
         """
-        if suspended and not self.suspended:
-            self.forget()
-            self.plenty = False
-        self.suspended = suspended
+        if self.suspended:
+            return
+        self.suspended = True
+        if members > 1:
+            self._outlive(now)
+            self.part = OwnPart(limit, members, now, held=self.level, left=self._left, period=period, used=self._owed)
+        self.forget()
+        self.plenty = False
+
+    def resume(self, now: float) -> None:
+        """Lease again. Others may have used up the limit meanwhile: nothing is taken before it was leased.
+
+        What is left of the part is kept. It is owed, together with what was used; nothing is leased until the other
+        processes have said the same, so that none takes what another one has used.
+        """
+        if not self.suspended:
+            return
+        self.suspended = False
+        if self.part is not None:
+            self.level, self._owed = self.part.settled(now)
+            self._asked_at = now
+            self._due = self._settling_until = now + SETTLING
+            self.part = None
 
     def forget(self) -> None:
         """Drop the leases, which are void or belong to another process."""
-        self.level = self._wanted = 0.0
+        self.level = self._wanted = self._owed = 0.0
+
+    def _outlive(self, now: float) -> None:
+        """Drop the leases of a process that was stopped: the others count without them by now."""
+        if now - self._asked_at > STOPPED:
+            self.level = min(0.0, self.level)
 
 
 Refill = Literal["continuous", "window"]
@@ -235,7 +300,7 @@ class LimitBucket:
         """Refund (or, negative, charge) what a call took."""
         self.bucket.give_back(amount, now)
         if self.stock is not None:
-            self.stock.give_back(amount)
+            self.stock.give_back(amount, now)
 
     def due_at(self, amount: float, now: float) -> float:
         """The instant at which `amount` is there, for this process: `now` when it is."""
@@ -270,6 +335,11 @@ class LimitBucket:
             bucket.refill_from_headers(max(bucket.level(now), told.left), now)
         if self.stock is not None:
             self.stock.hear(told.left)
+
+    def suspend(self, members: int, now: float) -> None:
+        """The other `members` cannot be asked: take this process's part meanwhile."""
+        if self.stock is not None:
+            self.stock.suspend(self.bucket, members, self.window, now)
 
     def refused_until(self, instant: float, cost: Cost, now: float) -> None:
         """Hold the bucket until the instant that a provider named when it refused a call of this cost.

@@ -115,13 +115,13 @@ class RateLimitTracker:
     """
 
     __slots__ = (
+        "_alone",
         "_learns",
         "_meters",
         "_open",
         "_refill",
         "_share",
         "_stocked",
-        "_suspended",
         "factor",
         "known",
         "seen",
@@ -147,7 +147,9 @@ class RateLimitTracker:
         self.known = bool(self._meters)
         """True when a bucket paces this target."""
         self._share = share
-        self._stocked = self._suspended = False
+        self._stocked = False
+        self._alone: tuple[int, float] | None = None
+        """The number of processes that cannot be asked, and since when; None while they can."""
         self._open: dict[Reservation, None] = {}
         self._refill: Refill = refill
         self._learns = learns
@@ -245,7 +247,8 @@ class RateLimitTracker:
         for meter in self._meters.values():
             if meter.stock is None:
                 meter.stock = TokenLease(meter.bucket.capacity)
-                meter.stock.suspend(suspended=self._suspended)
+                if self._alone is not None:
+                    meter.suspend(*self._alone)
 
     def hear(self, name: str, told: ToldLimit, now: float) -> None:
         """Take in a limit that another process knows: a new process has no answers of its own to learn it from.
@@ -263,11 +266,17 @@ class RateLimitTracker:
             meter.owe(sum(meter.charge(reservation.cost) for reservation in self._open), now)
         meter.hear(told, now)
 
-    def suspend(self, *, suspended: bool) -> None:
-        """Stop (or go on) leasing from the other processes: meanwhile our own count of the limits decides."""
-        self._suspended = suspended
+    def suspend(self, members: int, now: float) -> None:
+        """Stop leasing: of `members` processes, which cannot be asked now, each takes its part of every limit."""
+        self._alone = members, now
+        for meter in self._meters.values():
+            meter.suspend(members, now)
+
+    def resume(self, now: float) -> None:
+        """Lease from the other processes again."""
+        self._alone = None
         for _, _, stock in self.stocks:
-            stock.suspend(suspended=suspended)
+            stock.resume(now)
 
     @property
     def stocks(self) -> tuple[tuple[str, LimitBucket, TokenLease], ...]:

@@ -339,7 +339,10 @@ class SharedState(Protocol):
         ...
 
     async def publish(self, changes: Changes) -> SharedView:
-        """Write the changes that the rules of `shared_state` accept; return the present rows of those keys."""
+        """Write the changes that the rules of `shared_state` accept; return the present rows of those keys.
+
+        A process that writes its own row is told of all members, limits and budgets.
+        """
         ...
 
     async def makers(self, things: Sequence[bytes]) -> tuple[MakerRow, ...]:

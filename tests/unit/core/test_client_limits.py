@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from smart_model_router.core.client_limits import LOOK_AGAIN, ClientBudget, ClientRate, UsageQuestion, micro_dollars
-from smart_model_router.core.limit_bucket import IDLE
+from smart_model_router.core.limit_bucket import IDLE, SETTLING, STOPPED
 from smart_model_router.domain.shared_state import BucketAsk, BucketGrant, BudgetAsk
 
 DAY = 86_400.0
@@ -14,7 +14,7 @@ DAY = 86_400.0
 def shared_rate(capacity: float = 60) -> ClientRate:
     """A rate that other processes can be asked about, with which nothing is to be settled."""
     rate = ClientRate("guest cafe0123 requests", capacity)
-    rate.suspend(alone=False)
+    rate.resume(0.0)
     answer(rate.account(0.0), left=capacity)
     return rate
 
@@ -30,7 +30,7 @@ def answer(question: UsageQuestion | None, granted: float = 0.0, *, left: float,
 def shared_budget(usd: float = 1.0) -> ClientBudget:
     """A budget that other processes can be asked about."""
     budget = ClientBudget("guest cafe0123 usd", usd)
-    budget.suspend(alone=False)
+    budget.resume(0.0)
     return budget
 
 
@@ -179,12 +179,12 @@ def test_who_was_alone_tells_what_can_be_left_at_all() -> None:
     """What was leased before is worth nothing, an answer of before changes nothing."""
     rate = shared_rate()
     early, account = rate.request(1), rate.request(1)
-    rate.suspend(alone=True)
+    rate.suspend(1, 0.0)
     assert rate.ready_at(60, 0.0) == 0.0
     rate.take(20, 0.0)
     early.answered(BucketGrant(rate.key, 1, 59, 0.0), 0.0)
     account.lost()
-    rate.suspend(alone=False)
+    rate.resume(0.0)
     assert not rate.idle
     assert answer(rate.account(0.0), left=40).most == 40
     assert rate.idle
@@ -193,9 +193,55 @@ def test_who_was_alone_tells_what_can_be_left_at_all() -> None:
 def test_what_was_leased_since_is_not_left_for_the_others() -> None:
     """Back among them, a request is granted five before the account is settled."""
     rate = ClientRate("k", 60)
-    rate.suspend(alone=False)
+    rate.resume(0.0)
     answer(rate.request(5), 5, left=55)
     assert answer(rate.account(0.0), left=55).most == 55
+
+
+def test_one_of_four_takes_its_part_and_owes_it() -> None:
+    """From what it had leased on; back among them it keeps what is left of it, and leases nothing for a while."""
+    rate = shared_rate(600)
+    answer(rate.request(6), 6, left=594)
+    rate.suspend(4, 0.0)
+    assert rate.ready_at(6, 0.0) == 0.0
+    rate.take(6, 0.0)
+    assert rate.ready_at(1, 0.0) == pytest.approx(0.4)
+    rate.settle(6, 4, 0.0)
+    assert rate.ready_at(2, 0.0) == 0.0
+    rate.take(10, 4.0)
+    rate.resume(4.0)
+    assert rate.ready_at(2, 4.0) == 4.0
+    assert rate.ready_at(3, 4.0) == 4.0 + SETTLING
+    assert rate.ready_at(3, 4.0 + SETTLING) is None
+    assert answer(rate.account(4.0), left=500).debt == 14 + 2
+    assert rate.account(4.0) is None
+
+
+def test_what_was_leased_before_a_process_was_stopped_is_void() -> None:
+    """The others count without it by now."""
+    rate = shared_rate(600)
+    answer(rate.request(6), 6, left=594)
+    rate.take(1, 0.0)
+    rate.account(0.0)
+    assert rate.ready_at(1, STOPPED) == STOPPED
+    assert rate.ready_at(1, STOPPED + 0.1) is None
+
+
+def test_one_of_four_spends_its_part_of_what_is_left() -> None:
+    """Of this day, and of the next one; everything counts again once the others can be asked."""
+    budget = shared_budget()
+    budget.take(200_000, 0.0)
+    budget.suspend(4, 0.0)
+    budget.take(199_999, 0.0)
+    assert budget.ready_at(1, 0.0) == 0.0
+    budget.take(1, 0.0)
+    assert budget.ready_at(1, 0.0) == DAY
+    budget.take(249_999, DAY)
+    assert budget.ready_at(1, DAY) == DAY
+    budget.take(1, DAY)
+    assert budget.ready_at(1, DAY) == 2 * DAY
+    budget.resume(DAY)
+    assert budget.alone_at(1, DAY) == DAY
 
 
 def test_a_lost_account_of_a_process_that_is_alone_is_forgotten() -> None:
@@ -203,10 +249,10 @@ def test_a_lost_account_of_a_process_that_is_alone_is_forgotten() -> None:
     rate = shared_rate()
     rate.take(1, 0.0)
     question = rate.account(0.0)
-    rate.suspend(alone=True)
+    rate.suspend(1, 0.0)
     assert question is not None
     question.lost()
-    rate.suspend(alone=False)
+    rate.resume(0.0)
     assert answer(rate.account(0.0), left=59).debt == 0
 
 
@@ -260,7 +306,7 @@ def test_a_budget_without_the_others_decides_alone() -> None:
     budget = shared_budget()
     budget.request(1).lost()
     assert budget.ready_at(1, 0.0) is None
-    budget.suspend(alone=True)
+    budget.suspend(1, 0.0)
     assert budget.ready_at(1, 0.0) == 0.0
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from smart_model_router.core.limit_bucket import TokenLease
+from smart_model_router.core.bucket import TokenBucket
+from smart_model_router.core.limit_bucket import SETTLING, STOPPED, TokenLease
 from smart_model_router.core.ratelimit import Cost, RateLimitTracker
 from smart_model_router.domain.outcome import BucketReading, LimitReading, Refusal, Usage
 from smart_model_router.domain.shared_state import BucketAsk, ToldLimit, chunk_of
@@ -140,22 +141,99 @@ def test_a_large_refund_goes_back_at_once() -> None:
     """More than two chunks is nobody's to keep."""
     stock = scarce(6.0)
     stock.take(1, 0.0)
-    stock.give_back(20)
+    stock.give_back(20, 0.0)
     assert stock.account(300, 0.0)[1] == 13.0
 
 
 def test_out_of_reach_of_the_others_each_process_decides_alone() -> None:
     """Then its own count of the limit is all there is; afterwards nobody knows what the others took, and asks."""
     stock = scarce(2.0)
-    stock.suspend(suspended=True)
+    stock.suspend(TokenBucket(300, 5), 1, 60.0, 0.0)
     assert stock.due_at(50, 0.0) == 0.0
     assert not stock.short
     stock.take(50, 0.0)
-    stock.give_back(10)
+    stock.give_back(10, 0.0)
     assert stock.level == 0.0
-    stock.suspend(suspended=False)
+    stock.resume(0.0)
     assert stock.due_at(1, 0.0) > 0.0
     assert stock.short
+
+
+def test_one_of_four_takes_its_part_and_owes_it() -> None:
+    """From what it had leased on; back among them it keeps what is left of it, and leases nothing for a while."""
+    stock = scarce(6.0)
+    stock.account(300, 0.0)
+    stock.suspend(TokenBucket(300, 5), 4, 60.0, 0.0)
+    assert not stock.short
+    assert stock.account(300, 0.0) == (0.0, 0.0, 0.0, 0.0)
+    stock.take(6, 0.0)
+    assert stock.due_at(1, 0.0) == pytest.approx(0.8)
+    stock.give_back(2, 0.0)
+    stock.take(10, 8.0)
+    stock.suspend(TokenBucket(300, 5), 9, 60.0, 8.0)
+    stock.resume(8.0)
+    assert stock.due_at(2, 8.0) == 8.0
+    assert stock.due_at(3, 8.0) == 8.0 + SETTLING
+    assert stock.account(300, 8.0) == (14.0 + 2.0, 0.0, 0.0, 0.0)
+    stock.settled(16.0, 0.0, 0.0, 200.0, 8.0)
+    assert stock.account(300, 8.0 + SETTLING)[::2] == (0.0, 4.0)
+
+
+def test_a_part_that_was_not_told_is_owed_after_the_next_outage() -> None:
+    """Also where the answer was on its way when the others were lost again."""
+    stock, limit = scarce(0.0), TokenBucket(300, 5)
+    for _ in range(2):
+        stock.suspend(limit, 2, 60.0, 0.0)
+        stock.take(10, 0.0)
+        stock.resume(0.0)
+    assert stock.account(300, 0.0)[0] == 20.0
+    stock.suspend(limit, 2, 60.0, 0.0)
+    stock.settled(20.0, 0.0, 9.0, 100.0, 0.0)
+    stock.resume(0.0)
+    assert stock.level == 0.0
+
+
+@pytest.mark.parametrize(("period", "part"), [(60.0, 0.0), (3_600.0, 25.0)])
+def test_a_long_window_begins_with_a_part_of_what_is_left(period: float, part: float) -> None:
+    """As the others said last, or as this process knows where that is less."""
+    for left, known in ((100.0, 300.0), (300.0, 100.0)):
+        limit = TokenBucket(300, 300 / period)
+        limit.refill_from_headers(known, 0.0)
+        stock = scarce(0.0)
+        stock.hear(left)
+        stock.suspend(limit, 4, period, 0.0)
+        assert (stock.due_at(part, 0.0) == 0.0) is True
+        assert stock.due_at(part + 1, 0.0) > 0.0
+
+
+def test_a_part_follows_the_windows_of_its_limit() -> None:
+    """Full at the instant at which they begin, once, and of the size that the provider names."""
+    limit = TokenBucket(300, 5)
+    limit.refills_at(10.0, 60.0, 0.0)
+    stock = scarce(0.0)
+    stock.suspend(limit, 4, 60.0, 0.0)
+    assert stock.due_at(1, 0.0) == 10.0
+    assert stock.due_at(75, 10.0) == 10.0
+    stock.take(75, 10.0)
+    assert stock.due_at(1, 10.5) == 70.0
+    limit.resize(600, 10, 11.0)
+    limit.refills_at(20.0, 60.0, 11.0)
+    assert stock.due_at(1, 11.0) == 20.0
+    assert stock.due_at(150, 20.0) == 20.0
+    limit.refills_steadily(20.0)
+    stock.take(150, 20.0)
+    assert stock.due_at(1, 20.0) == pytest.approx(20.4)
+
+
+def test_what_was_leased_before_a_process_was_stopped_is_void() -> None:
+    """The others count without it by now; what it owes, it owes."""
+    stock = scarce(6.0)
+    stock.account(300, 0.0)
+    assert stock.due_at(6, STOPPED) == STOPPED
+    assert stock.due_at(6, STOPPED + 0.1) > STOPPED + 0.1
+    assert stock.level == 0.0
+    stock.take(1, STOPPED + 0.1)
+    assert stock.account(300, 9.0)[0] == 1.0
 
 
 def test_what_others_found_left_decides_whether_a_chunk_is_on_credit() -> None:
@@ -179,7 +257,7 @@ def test_a_forked_process_has_leased_nothing() -> None:
 def test_who_was_within_reach_all_the_time_keeps_what_is_leased() -> None:
     """Being told so again changes nothing."""
     stock = scarce(5.0)
-    stock.suspend(suspended=False)
+    stock.resume(0.0)
     assert stock.level == 5.0
 
 
@@ -358,12 +436,12 @@ def test_an_answer_that_says_much_is_left_gives_no_credit() -> None:
 def test_while_the_others_cannot_be_asked_our_own_count_of_a_limit_decides() -> None:
     """Of those that are learned meanwhile as well; and once they can be asked again, what is leased does."""
     limits = shared(2.0)
-    limits.suspend(suspended=True)
+    limits.suspend(1, 0.0)
     limits.update(LimitReading((BucketReading("tokens", 600, 600),)), 0, 0.0)
     assert [stock.suspended for _, _, stock in limits.stocks] == [True, True]
     limits.reserve(ONE, 0.0)
     assert limits.refusal(ONE, 0.0) is None
-    limits.suspend(suspended=False)
+    limits.resume(0.0)
     assert [stock.suspended for _, _, stock in limits.stocks] == [False, False]
 
 

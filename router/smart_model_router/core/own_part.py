@@ -1,0 +1,80 @@
+"""The part of a shared limit that one of several processes takes while they cannot ask each other."""
+
+from __future__ import annotations
+
+from smart_model_router.core.bucket import TokenBucket
+
+LONG_WINDOW = 3600.0
+"""Seconds. Of a limit that refills in at least as many, what is left is divided; a shorter one is soon full again."""
+
+
+class OwnPart:
+    """1/`members` of `limit`. Pure: instants are arguments, in seconds. Not thread-safe.
+
+    It begins with `held` tokens, those that this process had leased already: what the others leased is not spent
+    twice. Of a limit that refills in an hour or more (`period` seconds) it begins with its part of the `left` ones as
+    well.
+    """
+
+    __slots__ = ("_bucket", "_limit", "_members", "_used")
+
+    def __init__(
+        self,
+        limit: TokenBucket,
+        members: int,
+        now: float,
+        *,
+        held: float,
+        left: float,
+        period: float,
+        used: float = 0.0,
+    ) -> None:
+        self._limit = limit
+        self._members = members
+        self._used = used
+        """Tokens that the others do not know of; some from before already."""
+        self._bucket = TokenBucket(*self._size)
+        share = max(0.0, min(left, limit.level(now))) / members if period >= LONG_WINDOW else 0.0
+        self._bucket.refill_from_headers(held + share, now)
+        self._follow(now)
+
+    def due_at(self, amount: float, now: float) -> float:
+        """The instant at which `amount` is there, or all that fits: a larger call owes the rest."""
+        self._follow(now)
+        return self._bucket.due_at(min(amount, self._bucket.capacity), now)
+
+    def take(self, amount: float, now: float) -> None:
+        """Take `amount` (or, negative, give back)."""
+        self._follow(now)
+        self._used += amount
+        if amount < 0:
+            self._bucket.give_back(-amount, now)
+        else:
+            self._bucket.take(amount, now)
+
+    def settled(self, now: float) -> tuple[float, float]:
+        """Return the tokens that this process keeps, and those that all together have less: used and kept ones.
+
+        What was used longer ago than the part takes to refill is over, also for the others.
+        """
+        self._follow(now)
+        kept = max(0.0, self._bucket.level(now))
+        used = max(0.0, min(self._used, self._bucket.capacity - self._bucket.level(now)))
+        return kept, used + kept
+
+    @property
+    def _size(self) -> tuple[float, float]:
+        return max(1.0, self._limit.capacity / self._members), self._limit.rate / self._members
+
+    def _follow(self, now: float) -> None:
+        """Take over the size and the refill of the limit, which the provider's answers may have changed."""
+        self._limit.level(now)  # begin the windows that are due, here and there
+        self._bucket.level(now)
+        size, window, resets_at = self._size, self._limit.window, self._limit.resets_at
+        if size != (self._bucket.capacity, self._bucket.rate):
+            self._bucket.resize(*size, now)
+        if window is None or resets_at is None:
+            if self._bucket.window is not None:
+                self._bucket.refills_steadily(now)
+        elif (window, resets_at) != (self._bucket.window, self._bucket.resets_at):
+            self._bucket.refills_at(resets_at, window, now)
