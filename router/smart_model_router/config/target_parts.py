@@ -259,7 +259,11 @@ class TargetParts:
         alone = mention.rpm or mention.tpm or not self._gate_config.measures.rate_limit_awareness
         limits = name if alone else f"{target.provider}/{pool}"
         return SharedKeys(
-            f"{name}{mark}", f"{target.provider}{mark}", f"{limits}{mark}", slots=self._slots_of(target.provider)
+            f"{name}{mark}",
+            f"{target.provider}{mark}",
+            f"{limits}{mark}",
+            slots=self._slots_of(target.provider),
+            slots_of_fleet=self._config.providers[target.provider].bulkhead_scope == "fleet",
         )
 
     def _slots_of(self, name: str) -> str:

@@ -40,9 +40,9 @@ class ProviderConfig(Options):
     own. `drop_params` are fields of the body that this provider does not take. `wires` are the dialects it speaks;
     requests in another one are translated. `hosted_tools` is what becomes of a request with tools that run at a
     provider (web search) and that cannot be translated: `refuse` asks another target, `drop` sends it without them.
-    `bulkhead` is how many calls may be in flight: of each `process`, or of all processes of the `host` that share
-    state (`bulkhead_scope`; None: see `slot_scope`). `rpm` and `tpm` are requests and tokens a minute of each
-    target.
+    `bulkhead` is how many calls may be in flight: of each `process`, of all processes of the `host` that share
+    state, or of the whole `fleet` on one server (`bulkhead_scope`; None: see `slot_scope`). `rpm` and `tpm` are
+    requests and tokens a minute of each target.
     """
 
     kind: str
@@ -54,7 +54,7 @@ class ProviderConfig(Options):
     wires: tuple[Dialect, ...] = ()
     hosted_tools: HostedTools = "refuse"
     bulkhead: Annotated[int, Unit("count"), Interval(ge=1, le=100_000)] | None = None
-    bulkhead_scope: Literal["process", "host"] | None = None
+    bulkhead_scope: Literal["process", "host", "fleet"] | None = None
     failure_domain: str | None = None
     region: str | None = None
     rpm: Count | None = None

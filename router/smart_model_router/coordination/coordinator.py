@@ -35,7 +35,7 @@ from smart_model_router.core.gate import Gate
 from smart_model_router.core.lease import Lease, Settlement
 from smart_model_router.domain.events import AttemptFinished, StoreChanged
 from smart_model_router.domain.fork_hooks import in_children
-from smart_model_router.domain.ports import SharedState
+from smart_model_router.domain.ports import SharedState, SupportsTraffic
 from smart_model_router.domain.request import Target
 from smart_model_router.domain.shared_state import Changes, MakerRow, SharedKeys, SharedStateError, SharedView
 
@@ -51,9 +51,9 @@ _NOTHING = Changes()
 class Coordinator:
     """One router's part in the shared state. `owners` has the targets that take part, `holder` names this router.
 
-    It runs on `machine`, as this `version` of the package. There are `processes` on each machine at least, and as many
-    `machines` as that, or as are counted (0). `revive` is told the names of all targets that calls are known of from
-    before: it makes those that a wildcard has.
+    It runs on `machine`, as this `version` of the package; machines share state on a server only. There are `processes`
+    on each machine at least, and as many `machines` as that, or as are counted (0). `revive` is told the names of all
+    targets that calls are known of from before: it makes those that a wildcard has.
 
     Not thread-safe: it belongs to the router's loop.
     """
@@ -86,7 +86,8 @@ class Coordinator:
         self._slots = SlotLeases(state, shared, self._reach, state.here, look_soon=self._look_soon)
         self.clients = ClientLeases(shared, self._reach, self.touch, state.here)
         self._words = SharedCommands(state)
-        self.members = Members(state.here, machine, version, processes=processes, machines=machines)
+        many = isinstance(shared, SupportsTraffic)
+        self.members = Members(state.here, machine, version, processes=processes, machines=machines, many_machines=many)
         self._closed = False
         self._heard_at = -math.inf
         self._view: SharedView | None = None
@@ -404,7 +405,15 @@ class Coordinator:
             self._rests.register(owners.credential, gate.credential, gate)
             gate.limits.share_out()
             if owners.slots:
-                self._slots.register(gate, owners.slots)
+                self._share_slots(gate, owners)
+
+    def _share_slots(self, gate: Gate, owners: SharedKeys) -> None:
+        """Share a bulkhead with all processes, or, on a server of many machines, with those of this one."""
+        members = self.members
+        if owners.slots_of_fleet or not members.many_machines:
+            self._slots.register(gate, owners.slots, lambda: members.count)
+        else:
+            self._slots.register(gate, f"{owners.slots} {members.machine}", lambda: members.on_this_machine)
 
     def join(self, target: str) -> None:
         """Let a target take part that a wildcard has made, with all that the others said of it."""
@@ -448,7 +457,7 @@ class Coordinator:
             members = self.members.count
             self._tokens.suspend(members)
             self.clients.suspend(members)
-            self._slots.suspend(self.members.on_this_machine)
+            self._slots.suspend()
             self._breakers.decide_alone()
         else:
             self._tokens.resume()

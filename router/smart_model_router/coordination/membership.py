@@ -12,14 +12,23 @@ from smart_model_router.domain.shared_state.members import TELL_EVERY
 class Members:
     """Says that this process is there, and counts the others. Not thread-safe: it belongs to the router's loop.
 
-    There are `processes` on each machine at least, and as many `machines` as that; 0: as many as are counted.
+    There are `processes` on each machine at least, and as many `machines` as that; 0: as many as are counted. Without
+    `many_machines` all processes run on one, whatever they call it (containers have names of their own).
     """
 
     def __init__(
-        self, here: Callable[[], ClockReading], machine: str, version: str, *, processes: int, machines: int
+        self,
+        here: Callable[[], ClockReading],
+        machine: str,
+        version: str,
+        *,
+        processes: int,
+        machines: int,
+        many_machines: bool,
     ) -> None:
         self._here = here
-        self._machine = machine
+        self.machine = machine
+        self.many_machines = many_machines
         self._version = version
         self._processes = processes
         self._machines = machines
@@ -49,7 +58,7 @@ class Members:
         return (
             MemberRow(
                 holder=self._holder,
-                machine=self._machine,
+                machine=self.machine,
                 version=self._version,
                 pid=os.getpid(),
                 at=self._here(),
@@ -66,9 +75,12 @@ class Members:
         """Take in the rows of all processes, and count those that wrote lately."""
         self._rows = {row.holder: row for row in rows}
         living = {row.holder: row.machine for row in self._rows.values() if is_member(row, here)}
-        living[self._holder] = self._machine
-        self.on_this_machine = max(self._processes, sum(machine == self._machine for machine in living.values()))
-        self.count = self._machines * self.on_this_machine if self._machines else max(len(living), self.on_this_machine)
+        living[self._holder] = self.machine
+        here_too = [machine for machine in living.values() if machine == self.machine or not self.many_machines]
+        self.on_this_machine = max(self._processes, len(here_too))
+        self.count = max(len(living), self.on_this_machine)
+        if self._machines:
+            self.count = self._machines * self.on_this_machine
 
     def living(self) -> tuple[MemberRow, ...]:
         """Return the rows of the processes that count now, in the order of their machines."""

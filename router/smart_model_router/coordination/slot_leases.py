@@ -52,14 +52,15 @@ _WAIT_AGAIN_SECONDS = WAITING_SECONDS / 3
 class _Slots:
     """The slots that this process holds of one bulkhead.
 
-    `key` names it among processes. `pending` calls are admitted here and wait for their slot. `peak` is the greatest
-    number of calls in flight since the last renewal: as many slots are kept, so that most calls find one here and ask
-    for none. `told` is False while the store does not know what was given back here. `rule` is what the store said
-    last, and `rows` are the leases of all processes that were heard last.
+    `key` names it among processes, of which there are `members`. `pending` calls are admitted here and wait for their
+    slot. `peak` is the greatest number of calls in flight since the last renewal: as many slots are kept, so that most
+    calls find one here and ask for none. `told` is False while the store does not know what was given back here. `rule`
+    is what the store said last, and `rows` are the leases of all processes that were heard last.
     """
 
     key: str
     bulkhead: Bulkhead
+    members: Callable[[], int]
     held: int = 0
     pending: int = 0
     peak: int = 0
@@ -118,7 +119,6 @@ class SlotLeases:
         self._shared = shared
         self._reach = reach
         self._here = here
-        self._members = 1
         self._look_soon = look_soon
         self._holder = ""
         self._slots: dict[str, _Slots] = {}
@@ -150,12 +150,12 @@ class SlotLeases:
         """True while this process needs slots that other processes have."""
         return not self._reach.reason and any(slots.refused for slots in self._slots.values())
 
-    def register(self, gate: Gate, key: str) -> None:
-        """Share the bulkhead of this target's provider, which processes name by `key`."""
+    def register(self, gate: Gate, key: str, members: Callable[[], int]) -> None:
+        """Share the bulkhead of this target's provider, which processes name by `key`: as many as `members` says."""
         name, bulkhead = gate.provider.name, gate.provider.bulkhead
         known = self._slots.get(name)
         if known is None:
-            self._slots[name] = slots = _Slots(key, bulkhead)
+            self._slots[name] = slots = _Slots(key, bulkhead, members)
             if self._reach.reason:
                 self._decide_alone(slots)
         elif known.bulkhead is not bulkhead:
@@ -249,9 +249,8 @@ class SlotLeases:
         self._let_go()
         await self._round(ending=True)
 
-    def suspend(self, members: int) -> None:
-        """Use an equal part of the slots while the store cannot be asked, as one of so many processes."""
-        self._members = members
+    def suspend(self) -> None:
+        """Use an equal part of the slots while the store cannot be asked."""
         for slots in self._slots.values():
             slots.release()
             self._decide_alone(slots)
@@ -277,7 +276,7 @@ class SlotLeases:
 
     def _decide_alone(self, slots: _Slots) -> None:
         most, others = slots.bulkhead.slots, {row.holder for row in slots.rows} - {self._holder}
-        slots.held = slots_alone(most, slots.held, max(len(others), self._members - 1))
+        slots.held = slots_alone(most, slots.held, max(len(others), slots.members() - 1))
         slots.bulkhead.granted = slots.held if slots.held < most else None
 
     def _start(self) -> None:

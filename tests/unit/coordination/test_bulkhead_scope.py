@@ -87,6 +87,7 @@ async def test_written_slots_are_those_of_the_host(tmp_path: Path, given: list[d
         (None, True, True, "process"),
         ("host", False, True, "host"),
         ("process", True, False, "process"),
+        ("fleet", False, False, "fleet"),
     ],
 )
 def test_the_scope_of_slots(configured: SlotScope | None, scope: str, *, written: bool, embedded: bool) -> None:
@@ -96,5 +97,5 @@ def test_the_scope_of_slots(configured: SlotScope | None, scope: str, *, written
 
 def test_a_scope_that_does_not_exist_is_an_error_that_names_the_ones_that_do(tmp_path: Path) -> None:
     """The key, and what would be right."""
-    with pytest.raises(ConfigurationError, match=r"(?s)bulkhead_scope.*process.*host"):
-        router(tmp_path / "stats.db", FakeProvider(), bulkhead_scope="fleet")
+    with pytest.raises(ConfigurationError, match=r"(?s)bulkhead_scope.*process.*host.*fleet"):
+        router(tmp_path / "stats.db", FakeProvider(), bulkhead_scope="machine")

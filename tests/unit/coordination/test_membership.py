@@ -103,7 +103,7 @@ def test_the_configured_numbers_are_the_least_and_those_of_machines_count_instea
     processes: int, machines: int, count: int
 ) -> None:
     """`processes` are there at least; with `machines`, each has as many processes as this one."""
-    members = Members(lambda: NOW, "m1", "0.1.0", processes=processes, machines=machines)
+    members = Members(lambda: NOW, "m1", "0.1.0", processes=processes, machines=machines, many_machines=True)
     members.begin("p1")
     rows = [member(number) for number in (1, 2, 3)]
     assert heard(members, *rows, member(4, "m2")) == count
@@ -111,12 +111,23 @@ def test_the_configured_numbers_are_the_least_and_those_of_machines_count_instea
 
 def test_rows_from_long_ago_from_another_boot_and_without_an_instant_do_not_count() -> None:
     """Nor do they make the parts of those that live smaller."""
-    members = Members(lambda: NOW, "m1", "0.1.0", processes=1, machines=0)
+    members = Members(lambda: NOW, "m1", "0.1.0", processes=1, machines=0, many_machines=True)
     members.begin("p1")
     nan = float("nan")
     old = [member(2, ago=MEMBER_SECONDS + 1), member(3, boot="", ago=20.0), member(4, ago=nan)]
     assert heard(members, member(1), *old) == 1
     assert heard(members, member(1), *old, member(5, boot="before", ago=3.0), member(6, ago=-0.2)) == 3
+
+
+def test_without_a_server_all_processes_are_of_one_machine() -> None:
+    """Containers that share a file have names of their own."""
+    counts = []
+    for many_machines in (True, False):
+        members = Members(lambda: NOW, "m1", "0.1.0", processes=1, machines=0, many_machines=many_machines)
+        members.begin("p1")
+        members.take([member(1), member(2, "m2"), member(3, "m3")], NOW)
+        counts.append((members.count, members.on_this_machine))
+    assert counts == [(3, 1), (3, 3)]
 
 
 @virtual

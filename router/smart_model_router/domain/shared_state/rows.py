@@ -232,6 +232,8 @@ class SharedKeys:
     limits: str
     slots: str = ""
     """The name of its provider's bulkhead; "" where each process has its own."""
+    slots_of_fleet: bool = False
+    """True when the bulkhead is that of all machines, not of each."""
 
 
 LONGEST_CHAIN = 67_108_864

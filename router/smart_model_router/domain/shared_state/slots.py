@@ -9,7 +9,7 @@ from typing import Literal
 
 from smart_model_router.domain.shared_state.clocks import CLOCK_ERROR, ClockReading
 
-SlotScope = Literal["process", "host"]
+SlotScope = Literal["process", "host", "fleet"]
 
 SLOT_SECONDS = 30.0
 """The seconds for which slots belong to their holder; a holder renews them every third of that."""
