@@ -19,7 +19,8 @@ from benchmarks.telemetry import watched, ways
 
 from smart_model_router.observability import worker
 from smart_model_router_stats import housekeeping
-from smart_model_router_stats.sqlite import INTERVAL_SECONDS, SqliteStore
+from smart_model_router_stats.batched_store import INTERVAL_SECONDS
+from smart_model_router_stats.sqlite import SqliteStore
 
 CALLS = (400, 1_600)
 """The difference between so many calls and so many is what a call takes; the rest is the start of the program."""

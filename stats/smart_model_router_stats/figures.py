@@ -73,12 +73,12 @@ class ModelStats:
 
 @dataclass(frozen=True, slots=True)
 class StatsView:
-    """All figures at one instant. `scope` says whose calls they are: this process's or those of a store."""
+    """All figures at one instant. `scope` says whose calls they are: this process's, a file's or a server's."""
 
     targets: Mapping[str, ModelStats]
     models: Mapping[str, ModelStats]
     providers: Mapping[str, ModelStats]
-    scope: Literal["process", "store"] = "process"
+    scope: Literal["process", "store", "fleet"] = "process"
 
     def to_dict(self) -> dict[str, Any]:
         """The view as plain JSON values."""

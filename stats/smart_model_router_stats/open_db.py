@@ -109,9 +109,12 @@ _CREATING = threading.Lock()
 
 
 class StoreUnavailableError(Exception):
-    """The file cannot serve as a store; `reason` says why, in words for the owner."""
+    """The file or the server cannot serve as a store; `reason` says why, in words for the owner.
 
-    def __init__(self, path: Path, reason: str) -> None:
+    `path` is where it is: the file, or the server's address without secrets.
+    """
+
+    def __init__(self, path: Path | str, reason: str) -> None:
         super().__init__(f"{path}: {reason}")
         self.path = path
         self.reason = reason

@@ -1,13 +1,15 @@
-"""Statistics read from a file: as `router.stats()` has them, and as the past of a new process."""
+"""Statistics read from a store: as `router.stats()` has them, and as the past of a new process."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
+from abc import ABC, abstractmethod
 from collections import defaultdict
-from contextlib import closing
-from dataclasses import asdict, dataclass, fields, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from smart_model_router.domain.outcome import FailureClass
 from smart_model_router_stats.estimators import LatencyHistogram, RollingHistogram
@@ -62,28 +64,44 @@ class Past:
 
 
 def read_past(connection: sqlite3.Connection, wall: float, now: float) -> list[Past]:
-    """Every target's past, `now` being the instant that is `wall` seconds since the epoch. Raises sqlite3.Error.
+    """Every target's past, `now` being the instant that is `wall` seconds since the epoch. Raises sqlite3.Error."""
+    minute = int(wall // 60)
+    connection.execute("BEGIN")  # all from one snapshot
+    try:
+        everything = connection.execute(_ALL_TIME).fetchall()
+        spans = {"minute": minute, "minutes": RollingHistogram.MINUTES}
+        minutes = connection.execute(_MINUTES, spans).fetchall()
+        averages = connection.execute(_AVERAGES, {**spans, "minutes": AVERAGED_MINUTES}).fetchall()
+    finally:
+        connection.execute("COMMIT")
+    return pasts_of(everything, minutes, averages, wall, now)
+
+
+def pasts_of(
+    all_time: Iterable[tuple[Any, ...]],
+    minutes: Iterable[tuple[Any, ...]],
+    averaged: Iterable[tuple[Any, ...]],
+    wall: float,
+    now: float,
+) -> list[Past]:
+    """The past of every target, from rows of a store.
+
+    `all_time` has target, kind, bucket and count, `minutes` the minute after the kind as well, `averaged` a target, its
+    newest minute, and the averages of latency, first content and pace.
 
     Minutes count from their first second, so that nothing is recent for longer than it should be. Minutes that have
     not begun yet (the wall clock went back) are in the figures of all time alone.
     """
-    minute = int(wall // 60)
     everything: defaultdict[tuple[str, int], LatencyHistogram] = defaultdict(LatencyHistogram)
     recent: defaultdict[tuple[str, int], dict[float, LatencyHistogram]] = defaultdict(dict)
     averages: dict[str, tuple[float, tuple[float | None, float | None, float | None]]] = {}
-    connection.execute("BEGIN")  # all from one snapshot
-    try:
-        for name, kind, bucket, count in connection.execute(_ALL_TIME):
-            everything[name, kind].add(bucket, count)
-        spans = {"minute": minute, "minutes": RollingHistogram.MINUTES}
-        for name, kind, number, bucket, count in connection.execute(_MINUTES, spans):
-            begun = (now - wall + 60.0 * number) // 60.0
-            recent[name, kind].setdefault(begun, LatencyHistogram()).add(bucket, count)
-        spans["minutes"] = AVERAGED_MINUTES
-        for name, number, *values in connection.execute(_AVERAGES, spans):
-            averages[name] = (min(now, now - wall + 60.0 * (number + 1)), (values[0], values[1], values[2]))
-    finally:
-        connection.execute("COMMIT")
+    for name, kind, bucket, count in all_time:
+        everything[name, kind].add(bucket, count)
+    for name, kind, number, bucket, count in minutes:
+        begun = (now - wall + 60.0 * number) // 60.0
+        recent[name, kind].setdefault(begun, LatencyHistogram()).add(bucket, count)
+    for name, number, *values in averaged:
+        averages[name] = (min(now, now - wall + 60.0 * (number + 1)), (values[0], values[1], values[2]))
     found = []
     for name in dict.fromkeys([*(name for name, _ in everything), *averages]):
         latency, ttft = (RollingHistogram.of(everything[name, kind], recent[name, kind]) for kind in (LATENCY, TTFT))
@@ -98,7 +116,7 @@ class StoreView:
 
     `observed` and `stats_dropped` count observations of the writers that are remembered; `writers` is how many wrote
     in the last 10 seconds. `percentiles_at` is seconds since the epoch, 0 when they were never computed.
-    `problem` is the reason why the file cannot be written at present, None when it can. `isolated` are the
+    `problem` is the reason why the store cannot be written at present, None when it can. `isolated` are the
     targets that the operator keeps out; None while the shared state cannot be read, and `state_problem` says why.
     """
 
@@ -125,26 +143,94 @@ class StoreView:
         }
 
 
+Rows = Callable[..., list[dict[str, Any]]]
+"""Asks a query of the views, with a value for each `?` in it."""
+
+
+class StoreReader(ABC):
+    """Reads a store while others write to it. Every method blocks and raises StoreUnavailableError."""
+
+    SCOPE: ClassVar[Literal["store", "fleet"]]
+    _NOW: ClassVar[str]
+    """Seconds since the epoch, in SQL."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        """The place of the store, for people."""
+
+    @abstractmethod
+    def looking(self) -> AbstractContextManager[Rows]:
+        """The store at one instant."""
+
+    def view(self) -> StoreView:
+        """Return the figures, for people."""
+        with self.looking() as rows:
+            levels = {level: _level(rows, level) for level in LEVELS}
+            (told,) = rows(
+                "SELECT coalesce(sum(observed), 0) AS observed, coalesce(sum(stats_dropped), 0) AS dropped, "
+                f"count(*) FILTER (WHERE seen_at > {self._NOW} - 10) AS writers FROM v_writers"
+            )
+            percentiles_at = max(
+                (row["percentiles_at"] for row in rows("SELECT percentiles_at FROM v_target_now")), default=0.0
+            )
+            problem = self._problem(rows)
+        figures = StatsView(levels["target"], levels["model"], levels["provider"], scope=self.SCOPE)
+        isolated, unknown = self._isolated()
+        return StoreView(
+            figures,
+            int(told["observed"]),
+            int(told["dropped"]),
+            told["writers"],
+            percentiles_at,
+            problem,
+            isolated,
+            unknown,
+        )
+
+    @abstractmethod
+    def _problem(self, rows: Rows) -> str | None:
+        """The reason why no process can write to it at present."""
+
+    @abstractmethod
+    def _isolated(self) -> tuple[tuple[Isolation, ...] | None, str | None]:
+        """The targets that the operator keeps out; None, and why, where that is not known."""
+
+
+class FileReader(StoreReader):
+    """Reads a statistics file."""
+
+    SCOPE = "store"
+    _NOW = "(julianday('now') - 2440587.5) * 86400.0"
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(str(path))
+        self.path = path
+
+    @contextmanager
+    def looking(self) -> Iterator[Rows]:
+        """The file at one instant."""
+        try:
+            with closing(open_to_read(self.path, STATS_MIGRATIONS)) as connection:
+                connection.row_factory = sqlite3.Row
+                connection.execute("BEGIN")
+                yield lambda query, *values: [dict(row) for row in connection.execute(query, values)]
+        except sqlite3.Error as error:
+            raise StoreUnavailableError(self.path, f"it cannot be read: {error}") from None
+
+    def _problem(self, rows: Rows) -> str | None:
+        del rows
+        return writable_problem(self.path)
+
+    def _isolated(self) -> tuple[tuple[Isolation, ...] | None, str | None]:
+        try:
+            return isolations(self.path), None
+        except StoreUnavailableError as error:
+            return None, error.reason
+
+
 def read_store(path: Path) -> StoreView:
-    """Read a store while others write to it. Raises StoreUnavailableError."""
-    try:
-        with closing(open_to_read(path, STATS_MIGRATIONS)) as connection:
-            connection.row_factory = sqlite3.Row
-            connection.execute("BEGIN")  # every view from one snapshot
-            levels = {level: _level(connection, level) for level in LEVELS}
-            observed, dropped, writers = connection.execute(
-                "SELECT coalesce(sum(observed), 0), coalesce(sum(stats_dropped), 0), "
-                "count(*) FILTER (WHERE seen_at > (julianday('now') - 2440587.5) * 86400.0 - 10) FROM v_writers"
-            ).fetchone()
-            (percentiles_at,) = connection.execute("SELECT refreshed_at FROM keeping").fetchone()
-    except sqlite3.Error as error:
-        raise StoreUnavailableError(path, f"it cannot be read: {error}") from None
-    figures = StatsView(levels["target"], levels["model"], levels["provider"], scope="store")
-    view = StoreView(figures, observed, dropped, writers, percentiles_at, writable_problem(path))
-    try:
-        return replace(view, isolated=isolations(path))
-    except StoreUnavailableError as error:
-        return replace(view, isolated=None, state_problem=error.reason)
+    """Read a statistics file while others write to it. Raises StoreUnavailableError."""
+    return FileReader(path).view()
 
 
 def isolations(path: Path) -> tuple[Isolation, ...]:
@@ -162,9 +248,8 @@ def isolations(path: Path) -> tuple[Isolation, ...]:
         raise StoreUnavailableError(path, f"it cannot be read: {error}") from None
 
 
-def _level(connection: sqlite3.Connection, level: str) -> dict[str, ModelStats]:
-    rows = connection.execute(f"SELECT * FROM v_{level}_now")
-    return {row[level]: _stats(row) for row in rows}
+def _level(rows: Rows, level: str) -> dict[str, ModelStats]:
+    return {row[level]: _stats(row) for row in rows(f"SELECT * FROM v_{level}_now")}
 
 
 _ADDED = {"cached_prompt_tokens": 0}
@@ -173,9 +258,8 @@ _SPREAD = {f"{kind}_{span}" for kind in KINDS for span in SPANS}
 _PLAIN = [field.name for field in fields(ModelStats) if field.name not in _SPREAD | {"failures"}]
 
 
-def _stats(row: sqlite3.Row) -> ModelStats:
-    there = row.keys()
-    values: dict[str, Any] = {name: row[name] if name in there else _ADDED[name] for name in _PLAIN}
+def _stats(row: dict[str, Any]) -> ModelStats:
+    values: dict[str, Any] = {name: row[name] if name in row else _ADDED[name] for name in _PLAIN}
     for name in _SPREAD:
         values[name] = Percentiles(row[f"{name}_count"], *(row[f"{name}_p{percent}"] for percent in PERCENTS))
     failures = json.loads(row["failures"])

@@ -15,7 +15,7 @@ from smart_model_router_stats.open_db import Migration
 # ruff: noqa: S608 - made of the constants of this package
 
 
-VIEWS_VERSION = 3
+VIEWS_VERSION = 4
 """The version of the views; it grows with each addition. Readers find it in `v_contract`."""
 
 PERCENTS = (50, 75, 90, 95, 99)
@@ -155,7 +155,8 @@ SELECT
   g.prompt_tokens AS prompt_tokens,
   g.completion_tokens AS completion_tokens,
   g.cost_usd AS cost_usd,
-  g.cached_prompt_tokens AS cached_prompt_tokens
+  g.cached_prompt_tokens AS cached_prompt_tokens,
+  datetime(g.minute * 60, 'unixepoch') AS time
 FROM (
   SELECT s.minute AS minute, {key} AS key, min(t.id) AS id,
     sum(s.latency_sum) AS latency_sum, sum(s.latency_count) AS latency_count,
@@ -172,17 +173,22 @@ FROM (
 VIEWS = {
     **{f"v_{level}_now": _now_view(level) for level in LEVELS},
     **{f"v_{level}_minute": _minute_view(level) for level in ("target", "model")},
-    "v_events": "SELECT 'store' AS scope, id, at, writer, kind, subject, detail FROM event ORDER BY id DESC",
+    "v_events": """
+SELECT 'store' AS scope, id, at, writer, kind, subject, detail, datetime(at, 'unixepoch') AS time
+FROM event ORDER BY id DESC
+""",
     "v_requests": """
 SELECT 'store' AS scope, at, writer, request_id, dialect, model, outcome, target, requested_tier, actual_tier, degraded,
-  last_resort, attempts, refusals, seconds, waited_seconds, ttft_seconds, complete, notes
+  last_resort, attempts, refusals, seconds, waited_seconds, ttft_seconds, complete, notes,
+  datetime(at, 'unixepoch') AS time
 FROM request ORDER BY id DESC
 """,
     "v_writers": """
-SELECT 'store' AS scope, id AS writer, pid, started_at, seen_at, observed, dropped AS stats_dropped
+SELECT 'store' AS scope, id AS writer, pid, started_at, seen_at, observed, dropped AS stats_dropped,
+  datetime(seen_at, 'unixepoch') AS seen
 FROM writer ORDER BY seen_at DESC
 """,
-    "v_contract": f"SELECT {VIEWS_VERSION} AS version",
+    "v_contract": f"SELECT {VIEWS_VERSION} AS version, {_MINUTE} AS minute",
 }
 """By name: the query of each."""
 
@@ -288,6 +294,10 @@ def _third(connection: sqlite3.Connection) -> None:
     # Requests of an older release: not known, and no notes.
     connection.execute("ALTER TABLE request ADD COLUMN complete INTEGER")
     connection.execute("ALTER TABLE request ADD COLUMN notes TEXT NOT NULL DEFAULT '[]'")
+
+
+def _fourth(connection: sqlite3.Connection) -> None:
+    # Times as text, and the minute of now: for these every database has functions of its own.
     _make_views(connection)
 
 
@@ -302,4 +312,5 @@ STATS_MIGRATIONS = (
     Migration("tables", "0.1.0", _first),
     Migration("cached tokens", "0.1.0", _second),
     Migration("complete answers", "0.1.0", _third),
+    Migration("times as text", "0.1.0", _fourth),
 )

@@ -35,14 +35,14 @@ SAME = (
 
 The table in the file has these. A field that is new in RequestFinished enters here with a migration of its column.
 """
-_OWN = ("at", "request_id", "seconds", "ttft_seconds")
+OWN = ("at", "request_id", "seconds", "ttft_seconds")
 TABLES: dict[str, tuple[str, ...]] = {
     "cell": ("id", "name", "provider", "model", "minute", *SUMS, *LASTS),
     "outcome": ("cell", "class", "count"),
     "bar": ("cell", "kind", "bucket", "count"),
     "new_event": ("at", "kind", "subject", "detail"),
     "same": ("id", *SAME),
-    "new_request": (*_OWN, "same"),
+    "new_request": (*OWN, "same"),
 }
 """The parts of a batch: the connection's own tables, and the columns of the rows for each."""
 
@@ -79,8 +79,8 @@ _ADD_UP = f"""
     ON CONFLICT (target, kind, bucket) DO UPDATE SET count = count + excluded.count;
   INSERT INTO event (at, writer, kind, subject, detail)
     SELECT e.at, b.writer, e.kind, e.subject, e.detail FROM batch b, new_event e;
-  INSERT INTO request (writer, {", ".join((*_OWN, *SAME))})
-    SELECT b.writer, {", ".join(f"r.{name}" for name in _OWN)}, {", ".join(f"s.{name}" for name in SAME)}
+  INSERT INTO request (writer, {", ".join((*OWN, *SAME))})
+    SELECT b.writer, {", ".join(f"r.{name}" for name in OWN)}, {", ".join(f"s.{name}" for name in SAME)}
     FROM batch b CROSS JOIN new_request r CROSS JOIN same s ON s.id = r.same;
 """
 

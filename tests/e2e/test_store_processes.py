@@ -84,7 +84,7 @@ def test_processes_that_meet_an_older_file_bring_it_up_to_date_once(tmp_path: Pa
     assert [program.communicate(timeout=SECONDS)[1] for program in programs] == [""] * 4
     stats = read_store(path).figures.targets["a/big"]
     assert (stats.calls, stats.prompt_tokens, stats.cached_prompt_tokens) == (2_010, 20_100, 12_000)
-    assert rows(path, "SELECT number FROM migration") == [(1,), (2,), (3,)]
+    assert rows(path, "SELECT number FROM migration") == [(1,), (2,), (3,), (4,)]
     assert one(path, "PRAGMA integrity_check") == "ok"
 
 

@@ -307,4 +307,4 @@ def test_an_empty_database_is_said(tmp_path: Path) -> None:
 def test_the_contract_of_the_views_has_a_version(tmp_path: Path) -> None:
     """A reader can ask which version of the views it meets."""
     open_store(tmp_path / "s.db", STATS_MIGRATIONS).close()
-    assert one(tmp_path / "s.db", "SELECT version FROM v_contract") == 3
+    assert one(tmp_path / "s.db", "SELECT version FROM v_contract") == 4

@@ -12,11 +12,12 @@ import pytest
 
 from smart_model_router.domain.events import Event
 from smart_model_router_stats import statements
+from smart_model_router_stats.batched_store import QUEUE_LIMIT
 from smart_model_router_stats.delta import Delta, write
 from smart_model_router_stats.housekeeping import Limits
 from smart_model_router_stats.open_db import open_store
 from smart_model_router_stats.schema import STATS_MIGRATIONS
-from smart_model_router_stats.sqlite import QUEUE_LIMIT, SqliteStore
+from smart_model_router_stats.sqlite import SqliteStore
 from tests.e2e.eventually import PATIENCE, becomes
 from tests.store_files import attempt, calls, one
 from tests.unit.observability.test_batching import OPENED
