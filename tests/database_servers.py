@@ -40,6 +40,9 @@ def free_port() -> int:
 class DatabaseServer(ABC):
     """One server process with data of its own, which can be stopped, killed, suspended and started again."""
 
+    IN_THE_WAY = "pre-existing shared memory block"
+    """PostgreSQL's word while processes of a server that was killed have not noticed yet."""
+
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.port = free_port()
@@ -60,8 +63,22 @@ class DatabaseServer(ABC):
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
+        log = self.directory / "log"
+        begun = log.stat().st_size if log.exists() else 0
+        self._process = self._run()
+        end = time.monotonic() + READY_SECONDS
+        while not self.answers():
+            if self._process.poll() is not None or time.monotonic() > end:
+                told = log.read_text(errors="replace")[begun:]
+                if time.monotonic() > end or self.IN_THE_WAY not in told:
+                    raise RuntimeError(told[-2000:])
+                begun += len(told)
+                self._process = self._run()
+            time.sleep(0.01)  # noqa: TID251 - a process that starts is waited for
+
+    def _run(self) -> subprocess.Popen[bytes]:
         with (self.directory / "log").open("ab") as log:
-            self._process = subprocess.Popen(
+            return subprocess.Popen(
                 self.command(),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -69,11 +86,6 @@ class DatabaseServer(ABC):
                 user=self.user,
                 cwd=self.directory,
             )
-        end = time.monotonic() + READY_SECONDS
-        while not self.answers():
-            if self._process.poll() is not None or time.monotonic() > end:
-                raise RuntimeError((self.directory / "log").read_text(errors="replace")[-2000:])
-            time.sleep(0.01)  # noqa: TID251 - a process that starts is waited for
 
     @property
     def pid(self) -> int:

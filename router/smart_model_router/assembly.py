@@ -33,6 +33,7 @@ from smart_model_router.flow.kept_responses import KeptResponses
 from smart_model_router.flow.state import RouterState
 from smart_model_router.flow.wildcards import WildcardRoutes
 from smart_model_router.observability.monitor import sinks_of
+from smart_model_router.observability.store_reader import stats_server
 from smart_model_router_providers.classify import classify_exception
 from smart_model_router_stats.book import StatsBook, SupportsPast
 
@@ -180,15 +181,24 @@ def _keep(config: RouterConfig, state: RouterState) -> KeptResponses:
 
 
 def open_store(config: RouterConfig, clock: Clock) -> StatsStore | None:
-    """The configured store, None when statistics stay in memory. Its file is made when there is something to write."""
+    """The configured store, None when statistics stay in memory. Its file is made when there is something to write.
+
+    Raises ConfigurationError when what a server needs is not installed.
+    """
     settings = config.store
-    if settings.path is None:
+    if settings.path is None and settings.stats_url is None:
         return None
     from smart_model_router_stats.housekeeping import Limits  # noqa: PLC0415 - brings sqlite3
-    from smart_model_router_stats.sqlite import SqliteStore  # noqa: PLC0415 - as above
 
     limits = Limits(retention=86_400.0 * settings.retention_days, size_bytes=settings.size_limit_mb * 1024 * 1024)
-    return SqliteStore(Path(settings.path), monotonic=clock.now, limits=limits)
+    if settings.stats_url is not None:
+        server = stats_server(settings.stats_url.reveal(), "store.stats_url")
+        from smart_model_router_stats.postgres_stats import PostgresStatsStore  # noqa: PLC0415 - an extra
+
+        return PostgresStatsStore(server, monotonic=clock.now, limits=limits)
+    from smart_model_router_stats.sqlite import SqliteStore  # noqa: PLC0415 - brings sqlite3
+
+    return SqliteStore(Path(cast("str", settings.path)), monotonic=clock.now, limits=limits)
 
 
 def load(

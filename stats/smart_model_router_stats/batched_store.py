@@ -419,7 +419,7 @@ class BatchedStore(ABC):
             _LOG.warning("the last statistics are lost: %s: %s", self._name, self._after(error) or error)
 
     def _left(self) -> Iterator[tuple[Batch, Header]]:
-        """What is left to write; each batch counts as written when the next one is asked for."""
+        """Yield all that is left to write; each batch counts as written when the next one is asked for."""
         while self._has_more:
             batch = self._next()
             yield batch, self._header(batch)

@@ -87,7 +87,7 @@ _SQL_TYPES = {
     **dict.fromkeys(("at", "seconds", "ttft_seconds", "waited_seconds"), "::double precision"),
     "notes": "::json",
 }
-"""How the text of a value in JSON becomes one of its column; others are text."""
+"""The way in which the text of a value in JSON becomes one of its column; others are text."""
 
 _MAKE_DAY = f"""
 CREATE OR REPLACE FUNCTION make_day(given_minute integer) RETURNS void LANGUAGE plpgsql

@@ -12,11 +12,11 @@ from contextlib import suppress
 from importlib.metadata import version
 from queue import SimpleQueue
 from threading import Thread
-from typing import TYPE_CHECKING, Any, LiteralString, TypeVar, cast
+from typing import TYPE_CHECKING, Any, LiteralString, TypeVar
 
 import psycopg
 from psycopg import errors, sql
-from psycopg.conninfo import conninfo_to_dict
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.types.string import TextLoader
 
 from smart_model_router.domain.redaction import MASK
@@ -52,7 +52,7 @@ class StatsServer:
         try:
             self._parameters: dict[str, Any] = dict(conninfo_to_dict(url))
         except psycopg.Error:  # its message may repeat a part of a password
-            raise StoreUnavailableError("store.stats_url", "it is no URL of a PostgreSQL database") from None
+            raise StoreUnavailableError("postgresql://", "it is no URL of a PostgreSQL database") from None
         given = self._parameters
         given.setdefault("connect_timeout", CONNECT_SECONDS)
         given.setdefault("application_name", "smart-model-router")
@@ -65,8 +65,8 @@ class StatsServer:
 
         Raises psycopg.Error and StoreUnavailableError.
         """
-        limit = {} if seconds is None else {"connect_timeout": seconds}
-        connection = psycopg.connect(**{**self._parameters, **limit}, autocommit=True, prepare_threshold=None)
+        address = make_conninfo("", **self._parameters, **({} if seconds is None else {"connect_timeout": seconds}))
+        connection = psycopg.connect(address, autocommit=True, prepare_threshold=None)
         connection.adapters.register_loader("json", TextLoader)  # as SQLite has it
         try:
             self.check_version(connection.info.server_version)
@@ -85,7 +85,7 @@ class StatsServer:
 
     def query(self, text: str) -> sql.SQL:
         """A statement of this package's with `@schema@` in it, for this schema."""
-        return sql.SQL(cast("LiteralString", text.replace("@schema@", self._quoted)))
+        return sql.SQL(literal(text.replace("@schema@", self._quoted)))
 
     def reason(self, error: Exception) -> str:
         """The reason behind an error, for the owner: nothing secret, in one line."""
@@ -99,6 +99,19 @@ class StatsServer:
             text = "it does not answer"
         password = self._parameters.get("password")
         return text.replace(password, MASK) if password else text
+
+    def standing(self) -> str:
+        """The server's version and the schema's, for people; blocks. Raises StoreUnavailableError."""
+        try:
+            with self.connect() as connection:
+                number = self.number(connection)
+                if connection.execute("SELECT pg_is_in_recovery()").fetchone() == (True,):
+                    raise StoreUnavailableError(self.name, _KNOWN[errors.ReadOnlySqlTransaction])
+                newest = connection.info.server_version
+        except psycopg.Error as error:
+            raise StoreUnavailableError(self.name, self.reason(error)) from None
+        schema = f"schema {self.schema}" + (f" ({number})" if number else " will be made")
+        return f"PostgreSQL {newest // 10_000}.{newest % 10_000}, {schema}"
 
     # The schema -------------------------------------------------------------------------------------------
 
@@ -162,6 +175,11 @@ class StatsServer:
         connection.execute(
             "INSERT INTO migration VALUES (%s, %s, now(), %s)", (number, migration.name, migration.since)
         )
+
+
+def literal(text: str) -> LiteralString:
+    """A statement made of constants, which a type checker cannot see to be one."""
+    return text  # type: ignore[return-value,unused-ignore] # pyright: ignore[reportReturnType]
 
 
 class Session:

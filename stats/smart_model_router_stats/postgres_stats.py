@@ -117,7 +117,7 @@ class PostgresStatsStore(BatchedStore):
         session, self._session = self._session, None
         if session is not None:
             session.drop()
-        # A server that was only restarted is there again before anybody has to know.
+        # A server that was only restarted is there again before it is worth a word.
         return None if was_open and self._failures < _TELLING_LOST else self._server.reason(error)
 
     def _put_now(self, batches: Iterator[tuple[Batch, Header]]) -> None:
@@ -167,7 +167,7 @@ class PostgresStatsStore(BatchedStore):
 def encoded(rows: Mapping[str, Any]) -> str:
     """A batch as JSON that PostgreSQL takes: without NUL, lone surrogates and numbers that are none."""
     requests = [(*row[:-1], *row[-1]) for row in rows["new_request"]]
-    plain = {**rows, "new_event": list(rows["new_event"]), "new_request": requests}
+    plain: dict[str, Any] = {**rows, "new_event": list(rows["new_event"]), "new_request": requests}
     try:
         text = json.dumps(plain, ensure_ascii=False, allow_nan=False)
         text.encode()

@@ -6,7 +6,7 @@ import json
 import sqlite3
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -154,9 +154,11 @@ class StoreReader(ABC):
     _NOW: ClassVar[str]
     """Seconds since the epoch, in SQL."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, label: str) -> None:
         self.name = name
-        """The place of the store, for people."""
+        """The place of the store, for people: the whole path, or the address without secrets."""
+        self.label = label
+        """The short form of it."""
 
     @abstractmethod
     def looking(self) -> AbstractContextManager[Rows]:
@@ -203,11 +205,11 @@ class FileReader(StoreReader):
     _NOW = "(julianday('now') - 2440587.5) * 86400.0"
 
     def __init__(self, path: Path) -> None:
-        super().__init__(str(path))
+        super().__init__(str(path), path.name)
         self.path = path
 
     @contextmanager
-    def looking(self) -> Iterator[Rows]:
+    def looking(self) -> Generator[Rows]:
         """The file at one instant."""
         try:
             with closing(open_to_read(self.path, STATS_MIGRATIONS)) as connection:
@@ -222,15 +224,20 @@ class FileReader(StoreReader):
         return writable_problem(self.path)
 
     def _isolated(self) -> tuple[tuple[Isolation, ...] | None, str | None]:
-        try:
-            return isolations(self.path), None
-        except StoreUnavailableError as error:
-            return None, error.reason
+        return isolated_beside(self.path)
 
 
 def read_store(path: Path) -> StoreView:
     """Read a statistics file while others write to it. Raises StoreUnavailableError."""
     return FileReader(path).view()
+
+
+def isolated_beside(path: Path) -> tuple[tuple[Isolation, ...] | None, str | None]:
+    """The targets that the operator keeps out, as `isolations` has them; None, and why, where that cannot be read."""
+    try:
+        return isolations(path), None
+    except StoreUnavailableError as error:
+        return None, error.reason
 
 
 def isolations(path: Path) -> tuple[Isolation, ...]:

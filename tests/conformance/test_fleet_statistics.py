@@ -61,8 +61,8 @@ class TestPostgresStatsStore(StatsStoreContract):
         with store.server.connect() as connection:
             if store.server.number(connection) == 0:
                 return {}
-            query = "SELECT t.name, o.class, o.count FROM {0}.outcome_total o JOIN {0}.target t ON t.id = o.target"
-            found = connection.execute(query.format(store.server.schema)).fetchall()
+            tables = "@schema@.outcome_total o JOIN @schema@.target t ON t.id = o.target"
+            found = connection.execute(store.server.query(f"SELECT t.name, o.class, o.count FROM {tables}")).fetchall()
         return {(name, None if cause == SUCCESS else FailureClass(cause)): count for name, cause, count in found}
 
 

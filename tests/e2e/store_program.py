@@ -17,6 +17,9 @@ from smart_model_router import SmartModelRouter
 from smart_model_router.domain.events import AttemptFinished, Event
 from smart_model_router.domain.outcome import Failure, FailureClass, Usage
 from smart_model_router.testing import FakeProvider, FakeReply
+from smart_model_router_stats.batched_store import BatchedStore
+from smart_model_router_stats.postgres_server import StatsServer
+from smart_model_router_stats.postgres_stats import PostgresStatsStore
 from smart_model_router_stats.sqlite import SqliteStore
 from tests.e2e.eventually import becomes
 from tests.store_files import attempt
@@ -33,7 +36,7 @@ def make_router(path: str, sink: Any = None) -> SmartModelRouter:
         "version": 1,
         "providers": {name: {"kind": "openai_compatible", "base_url": "http://fake.invalid"} for name in ("a", "b")},
         "models": {"smart": {"tiers": [{"targets": ["a/big"]}, {"targets": ["b/small"]}], "last_resort": []}},
-        "store": {"path": path},
+        "store": {"stats_url" if path.startswith("postgresql:") else "path": path},
     }
     providers = {"a": FakeProvider(failing * 2_000), "b": FakeProvider(reply)}
     return SmartModelRouter.from_config(config, providers=providers, sinks=[sink] if sink else [])
@@ -73,7 +76,7 @@ async def leave(path: str, count: str) -> None:
     router = make_router(path)
     for _ in range(int(count)):
         await router.chat(BODY)
-    assert await becomes(Path(path).exists)
+    assert path.startswith("postgresql:") or await becomes(Path(path).exists)
     for _ in range(int(count)):
         await router.chat(BODY)
     tell(time.monotonic())
@@ -86,9 +89,16 @@ def leave_loop(path: str, count: str) -> None:
     loop.close()
 
 
+def opened(place: str) -> BatchedStore:
+    """The store at a path, or at a URL."""
+    if not place.startswith("postgresql:"):
+        return SqliteStore(Path(place), interval=0.01)
+    return PostgresStatsStore(StatsServer(place), interval=0.01)
+
+
 async def write(path: str, count: str, target: str, out: str) -> None:
     """Observe and flush; add to the file `out` how many are acknowledged after each flush."""
-    store = SqliteStore(Path(path), interval=0.01)
+    store = opened(path)
     with Path(out).open("a", buffering=1) as told:  # noqa: ASYNC230 - a line at a time, for who kills us
         for number in range(int(count)):
             store.observe(attempt(target, seconds=0.5 + number % 89, usage=USAGE))
@@ -100,8 +110,8 @@ async def write(path: str, count: str, target: str, out: str) -> None:
 
 
 async def fork(path: str) -> None:
-    """Observe, fork with work in the queue and the file open, and observe on both sides."""
-    store = SqliteStore(Path(path))
+    """Observe, fork with work in the queue and the store open, and observe on both sides."""
+    store = opened(path)
     for _ in range(10):
         store.observe(attempt("a/parent"))
     await store.flush()
@@ -117,10 +127,12 @@ async def fork(path: str) -> None:
     tell({"child": os.waitstatus_to_exitcode(status)})
 
 
-def run_in_child(store: SqliteStore) -> int:
+def run_in_child(store: BatchedStore) -> int:
     """The forked side: a loop of its own, and the same store. 1 when it came with the parent's handle."""
     asyncio.events._set_running_loop(None)  # the parent's does not run here
-    if store.path in {descriptor.resolve() for descriptor in Path("/proc/self/fd").iterdir()}:
+    if isinstance(store, SqliteStore) and store.path in {
+        descriptor.resolve() for descriptor in Path("/proc/self/fd").iterdir()
+    }:
         return 1
 
     async def observe() -> None:

@@ -34,7 +34,10 @@ Config = Annotated[
 ]
 Model = Annotated[str | None, typer.Option("--model", "-m", help="A public model name (see smr models).")]
 Tier = Annotated[str | None, typer.Option("--tier", "-t", help="A tier other than the first.")]
-Db = Annotated[Path | None, typer.Option("--db", metavar="FILE", help="The file; else the configuration's store.")]
+Db = Annotated[
+    str | None,
+    typer.Option("--db", metavar="STORE", help="A file, or postgresql://...; else the configuration's store."),
+]
 Index = Annotated[
     Path | None, typer.Option("--db", metavar="FILE", help="The index; else search.index, else the user's own.")
 ]

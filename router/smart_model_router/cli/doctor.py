@@ -30,6 +30,7 @@ from smart_model_router.config.secret import MASK, masked_urls
 from smart_model_router.config.sections import WorkflowsConfig
 from smart_model_router.domain.errors import ConfigurationError, SmartRouterError
 from smart_model_router.observability.span_export import lint_environment
+from smart_model_router.observability.store_reader import stats_server
 from smart_model_router_providers.catalog import kind_of
 from smart_model_router_providers.local import Readiness, is_loadable
 from smart_model_router_providers.local.model_file import data_directory
@@ -56,12 +57,18 @@ _MOST_RUNS = 10_000
 
 
 def store_findings(store: StoreConfig) -> list[DoctorFinding]:
-    """The library's version, and the configured file. A problem: routers keep their statistics in memory."""
+    """The library's version, and the configured store. A problem: routers keep their statistics in memory."""
+    found = [_library()]
+    if store.stats_url is not None:
+        found.append(_statistics_server(store.stats_url.reveal()))
     if store.path is None:
-        return [_library(), DoctorFinding("ok", "store", "none: statistics live in memory (store.path)")]
+        if store.stats_url is None:
+            found.append(DoctorFinding("ok", "store", "none: statistics live in memory (store.path)"))
+        return found
     path = Path(store.path).expanduser()
-    told = "statistics stay in memory until `store.path` names a file that can be written"
-    found = [_library(), _file("store", path, STATS_MIGRATIONS, told)]
+    if store.stats_url is None:
+        told = "statistics stay in memory until `store.path` names a file that can be written"
+        found.append(_file("store", path, STATS_MIGRATIONS, told))
     if store.shared_state:
         told = "breakers, cooldowns, limits and what the operator says are not shared and end with the process"
         found.append(_file("shared state", state_path(path), STATE_MIGRATIONS, told))
@@ -164,6 +171,18 @@ def _backend_findings(research: ResearchConfig) -> Iterator[DoctorFinding]:
         for each in made:
             place = f" at {each.caps.place}" if each.caps.place else ""
             yield DoctorFinding("ok", topic, f"{backend.kind}{place}; --online asks whether it answers")
+
+
+def _statistics_server(url: str) -> DoctorFinding:
+    """The server that the statistics of a fleet are kept on, its version, and its schema."""
+    try:
+        server = stats_server(url, "store.stats_url")
+    except ConfigurationError as error:
+        return DoctorFinding("problem", "statistics", f"{error.message}: statistics stay in memory")
+    try:
+        return DoctorFinding("ok", "statistics", f"{server.name}: {server.standing()}")
+    except StoreUnavailableError as error:
+        return DoctorFinding("problem", "statistics", f"{server.name}: {error.reason}: statistics stay in memory")
 
 
 def _library() -> DoctorFinding:

@@ -1,4 +1,4 @@
-"""`smr stats`, `smr top` and `smr dashboard`: the figures in a statistics file while routers write to it."""
+"""`smr stats`, `smr top` and `smr dashboard`: the figures in a store while routers write to it."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ from smart_model_router.cli.output import (
 from smart_model_router.cli.serve import listening
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.domain.shared_state import Isolation
+from smart_model_router.observability.store_reader import reader_at, reader_of
 from smart_model_router_stats.figures import ModelStats
 from smart_model_router_stats.open_db import StoreUnavailableError
-from smart_model_router_stats.reading import StoreView, read_store
+from smart_model_router_stats.reading import StoreReader, StoreView
 
 if TYPE_CHECKING:
     from smart_model_router.cli.commands import Dashboard, Stats, Top
@@ -48,13 +49,13 @@ ISOLATED_HEADINGS = ("isolated", "since", "by", "why")
 
 
 def run_stats(asked: Stats) -> int:
-    """Print the figures; with `watch` every second until Ctrl-C. 3 when no process can write to the file.
+    """Print the figures; with `watch` every second until Ctrl-C. 3 when no process can write to the store.
 
     Raises ConfigurationError when it cannot be read.
     """
-    path = store_path(asked.db, asked.config)
+    reader = store_reader(asked.db, asked.config)
     while True:
-        view = look(path)
+        view = look(reader)
         if asked.as_json:
             print_json(view.to_dict())
         else:
@@ -63,28 +64,30 @@ def run_stats(asked: Stats) -> int:
                 print_table(ISOLATED_HEADINGS, isolated_rows(view.isolated), sys.stdout)
             print_line(summary(view))
         if view.problem is not None:
-            print_line(f"smr: {path}: {view.problem}: routers keep their statistics in memory")
+            print_line(f"smr: {reader.name}: {view.problem}: routers keep their statistics in memory")
         if not asked.watch:
             return ExitCode.OK if view.problem is None else ExitCode.CONFIGURATION
         time.sleep(WATCH_SECONDS)
 
 
-def store_path(db: Path | None, config: Path | None) -> Path:
-    """The file to read: `db`, else that of the configuration. Raises ConfigurationError."""
+def store_reader(db: str | None, config: Path | None) -> StoreReader:
+    """The store to read: `db`, else that of the configuration. Raises ConfigurationError."""
     if db is not None:
-        return db
+        return reader_at(db)
     found = configured(config)
-    if found.config.store.path is None:
-        raise ConfigurationError("store.path", None, f"a statistics file is needed: there, or as --db ({found.source})")
-    return Path(found.config.store.path).expanduser()
+    reader = reader_of(found.config.store)
+    if reader is None:
+        wanted = f"a statistics file is needed: there, or as --db; or store.stats_url ({found.source})"
+        raise ConfigurationError("store.path", None, wanted)
+    return reader
 
 
-def look(path: Path) -> StoreView:
-    """Read the file. Raises ConfigurationError."""
+def look(reader: StoreReader) -> StoreView:
+    """Read the store. Raises ConfigurationError."""
     try:
-        return read_store(path)
+        return reader.view()
     except StoreUnavailableError as error:
-        raise ConfigurationError("store", str(path), error.reason) from None
+        raise ConfigurationError("store", reader.name, error.reason) from None
 
 
 def rows(view: StoreView) -> Iterator[tuple[str, ...]]:
@@ -160,7 +163,7 @@ _HOST = "127.0.0.1"
 
 
 def run_dashboard(asked: Dashboard) -> int:
-    """Show it until SIGINT or SIGTERM; the exit code. Raises ConfigurationError when the file cannot be read."""
+    """Show it until SIGINT or SIGTERM; the exit code. Raises ConfigurationError when the store cannot be read."""
     try:
         from smart_model_router.gateway.dashboard import standalone  # noqa: PLC0415 - an extra, and only this command pays
     except ModuleNotFoundError as missing:
@@ -174,14 +177,14 @@ def run_dashboard(asked: Dashboard) -> int:
         print_answer(address + "\n")
         print_line("open it in a browser on this machine; Ctrl-C ends it")
 
-    path = store_path(asked.db, asked.config)
+    reader = store_reader(asked.db, asked.config)
     with listening(_HOST, asked.port):
         listener = socket.create_server((_HOST, asked.port))
     with listener:
         try:
-            standalone.run(path, listener, on_ready=ready)
+            standalone.run(reader, listener, on_ready=ready)
         except StoreUnavailableError as error:
-            raise ConfigurationError("store", str(path), error.reason) from None
+            raise ConfigurationError("store", reader.name, error.reason) from None
     return ExitCode.OK
 
 
@@ -190,23 +193,23 @@ def run_top(asked: Top) -> int:
 
     Raises ConfigurationError.
     """
-    path, seconds = store_path(asked.db, asked.config), asked.seconds
+    reader, seconds = store_reader(asked.db, asked.config), asked.seconds
     view = None
     if asked.as_json:
-        for view, _ in _looks(path, seconds, asked.times):
+        for view, _ in _looks(reader, seconds, asked.times):
             print_json(view.to_dict())
     else:
         with Live(console=console(sys.stdout), auto_refresh=False) as live:
-            for view, before in _looks(path, seconds, asked.times):
-                live.update(_screen(path, view, before, seconds), refresh=True)
+            for view, before in _looks(reader, seconds, asked.times):
+                live.update(_screen(reader.name, view, before, seconds), refresh=True)
     return ExitCode.OK if view is None or view.problem is None else ExitCode.CONFIGURATION
 
 
-def _looks(path: Path, seconds: float, times: int | None) -> Iterator[tuple[StoreView, dict[str, int]]]:
-    """Yield the content of the file, with the calls of each target at the look before."""
+def _looks(reader: StoreReader, seconds: float, times: int | None) -> Iterator[tuple[StoreView, dict[str, int]]]:
+    """Yield the content of the store, with the calls of each target at the look before."""
     before: dict[str, int] = {}
     for number in itertools.count(1):
-        view = look(path)
+        view = look(reader)
         yield view, before
         if number == times:
             return
@@ -214,7 +217,7 @@ def _looks(path: Path, seconds: float, times: int | None) -> Iterator[tuple[Stor
         time.sleep(seconds)
 
 
-def _screen(path: Path, view: StoreView, before: dict[str, int], seconds: float) -> Group:
+def _screen(place: str, view: StoreView, before: dict[str, int], seconds: float) -> Group:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in (*HEADINGS, "calls/s"):
         table.add_column(heading, justify="left" if heading == "target" else "right")
@@ -222,4 +225,4 @@ def _screen(path: Path, view: StoreView, before: dict[str, int], seconds: float)
         rate = "-" if name not in before else f"{(stats.calls - before[name]) / seconds:.1f}"
         table.add_row(*(Text(printable(cell)) for cell in cells), rate)
     problem = "" if view.problem is None else f"; {view.problem}"
-    return Group(table, Text(printable(f"{path}: {summary(view)}{problem}")))
+    return Group(table, Text(printable(f"{place}: {summary(view)}{problem}")))

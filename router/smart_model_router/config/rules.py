@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from smart_model_router.config import aliases as patterns
 from smart_model_router.config.egress import elsewhere_text, targets_elsewhere
-from smart_model_router.config.secret import masked, masked_urls
+from smart_model_router.config.secret import MASK, masked, masked_urls
 from smart_model_router.config.server_urls import POSTGRES_SCHEMES, server_fault
 from smart_model_router.core.passthrough_rules import KNOWN, is_route
 from smart_model_router.core.selection import STRATEGIES, Selector
@@ -123,6 +123,7 @@ def _faults(config: RouterConfig) -> Iterator[ConfigurationError]:
     yield from config.research.faults()
     yield from _of_egress(config)
     yield from _of_parts(config)
+    yield from _of_stats_url(config)
 
 
 def _of_egress(config: RouterConfig) -> Iterator[ConfigurationError]:
@@ -148,6 +149,12 @@ def _of_parts(config: RouterConfig) -> Iterator[ConfigurationError]:
         if rpm is not None and rpm < store.processes:
             needed = f"at most {rpm} without a store that shares its state: each may use its part of {name}"
             yield ConfigurationError("store.processes", store.processes, f"{needed}, less than one request a minute")
+
+
+def _of_stats_url(config: RouterConfig) -> Iterator[ConfigurationError]:
+    url = config.store.stats_url
+    if url is not None and (fault := server_fault(url.reveal(), POSTGRES_SCHEMES)):
+        yield ConfigurationError("store.stats_url", MASK, fault)
 
 
 def _of_content(content: ContentConfig) -> Iterator[ConfigurationError]:

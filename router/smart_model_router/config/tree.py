@@ -242,6 +242,8 @@ class LastResortConfig(Options):
 class StoreConfig(Options):
     """The file that statistics outlive the process in; None keeps them in memory alone. Processes may share one.
 
+    `stats_url` is a PostgreSQL database that the processes of any number of machines keep their statistics in, instead.
+
     Data older than `retention_days` is deleted, and so are the oldest minutes beyond `size_limit_mb` mebibytes. With
     `shared_state` breakers, cooldowns and limits are shared by these processes, and survive a restart, in `state.db`
     beside it; without it each of `processes` uses its part of every limit. Answers of Responses that the router made by
@@ -250,6 +252,7 @@ class StoreConfig(Options):
     """
 
     path: str | None = None
+    stats_url: Secret | None = None
     shared_state: bool = True
     processes: Annotated[int, Unit("count"), Interval(ge=1, le=10_000)] = 1
     retention_days: Annotated[int, Unit("count"), Interval(ge=1, le=3650)] = 14

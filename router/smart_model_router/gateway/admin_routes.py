@@ -23,10 +23,10 @@ from smart_model_router.http_api.api_errors import BAD_REQUEST, FORBIDDEN, NOT_F
 from smart_model_router.http_api.http_reply import json_reply
 from smart_model_router.observability.multiprocess import SharedMetrics
 from smart_model_router.observability.registry import CONTENT_TYPE, Sample, rendered
+from smart_model_router.observability.store_reader import reader_of
 from smart_model_router.router import SmartModelRouter
 from smart_model_router.wires.values import decode_object, text
 from smart_model_router_stats.open_db import StoreUnavailableError
-from smart_model_router_stats.reading import StoreView, read_store
 
 log = logging.getLogger("smart_model_router.gateway")
 
@@ -157,11 +157,11 @@ class GatewayMetrics:
             return
         if scope != "store":
             raise ProblemError(BAD_REQUEST, f"scope: {scope[:40]!r} is none of process, store")
-        path = incoming.generation.config.store.path
-        if path is None:
-            raise ProblemError(NOT_FOUND, "there is no store: store.path names none")
+        reader = reader_of(incoming.generation.config.store)
+        if reader is None:
+            raise ProblemError(NOT_FOUND, "there is no store: store.path and store.stats_url name none")
         try:
-            view = await asyncio.to_thread(_read, path)
+            view = await asyncio.to_thread(reader.view)
         except StoreUnavailableError as error:
             raise ProblemError(NOT_FOUND, f"the store cannot be read: {error.reason}") from None
         await incoming.reply(json_reply(visible.figures(view.to_dict())))
@@ -180,10 +180,6 @@ class GatewayMetrics:
         async with self._turn:
             own = self._generations.generation.router.monitor.samples()
             return await asyncio.to_thread(self._shared.exchange, own)
-
-
-def _read(store: str) -> StoreView:
-    return read_store(Path(store).expanduser())
 
 
 def metrics_file(store: Path) -> Path:

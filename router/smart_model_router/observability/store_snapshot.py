@@ -1,13 +1,10 @@
-"""The dashboard's snapshot of a statistics file: the figures of every process that writes to it, by its views."""
+"""The dashboard's snapshot of a store: the figures of every process that writes to it, by its views."""
 
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 from smart_model_router.observability.dashboard_history import STEP_SECONDS, STEPS, UNSERVED, move_of
@@ -20,9 +17,9 @@ from smart_model_router.observability.dashboard_snapshot import (
     errors_of,
 )
 from smart_model_router_stats.figures import ModelStats
-from smart_model_router_stats.open_db import StoreUnavailableError, open_to_read
-from smart_model_router_stats.reading import read_store
-from smart_model_router_stats.schema import STATS_MIGRATIONS
+from smart_model_router_stats.reading import StoreReader
+
+Row = dict[str, Any]
 
 _SPAN = STEP_SECONDS * STEPS
 _NEWEST_OF_A_MODEL = 20
@@ -30,25 +27,19 @@ _GOOD = frozenset({"ok", "fallback", "degraded"})
 
 
 class StoreSnapshot:
-    """Makes snapshots of the file at `path`. Blocks: to be used on a thread."""
+    """Makes snapshots of what `reader` reads. Blocks: to be used on a thread."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, reader: StoreReader) -> None:
+        self._reader = reader
 
     def picture(self, now: float) -> dict[str, Any]:
-        """Return the content of the file at `now` (seconds since the epoch). Raises StoreUnavailableError."""
-        view = read_store(self._path)
-        try:
-            with closing(open_to_read(self._path, STATS_MIGRATIONS)) as connection:
-                connection.row_factory = sqlite3.Row
-                minutes = connection.execute(
-                    "SELECT * FROM v_target_minute WHERE minute > ?",  # a file of an older release has fewer columns
-                    (int(now // 60) - _SPAN // 60,),
-                ).fetchall()
-                events = connection.execute("SELECT id, at, kind, subject, detail FROM v_events LIMIT 2000").fetchall()
-                requests = connection.execute("SELECT * FROM v_requests WHERE at > ?", (now - _SPAN,)).fetchall()
-        except sqlite3.Error as error:
-            raise StoreUnavailableError(self._path, f"it cannot be read: {error}") from None
+        """Return the content of the store at `now` (seconds since the epoch). Raises StoreUnavailableError."""
+        view = self._reader.view()
+        with self._reader.looking() as rows:
+            # A file of an older release has fewer columns.
+            minutes = rows("SELECT * FROM v_target_minute WHERE minute > ?", int(now // 60) - _SPAN // 60)
+            events = rows("SELECT id, at, kind, subject, detail FROM v_events LIMIT 2000")
+            requests = rows("SELECT * FROM v_requests WHERE at > ?", now - _SPAN)
         stands = _stands(events, now)
         for one in view.isolated or ():
             stands[one.target] = {"state": "isolated", "run": one.told}
@@ -71,20 +62,16 @@ class StoreSnapshot:
         }
 
     def trace(self, request_id: str) -> Mapping[str, Any] | None:
-        """Return the file's row of one request, with counts of calls and refusals. Raises StoreUnavailableError."""
-        try:
-            with closing(open_to_read(self._path, STATS_MIGRATIONS)) as connection:
-                connection.row_factory = sqlite3.Row
-                row = connection.execute("SELECT * FROM v_requests WHERE request_id = ?", (request_id,)).fetchone()
-        except sqlite3.Error as error:
-            raise StoreUnavailableError(self._path, f"it cannot be read: {error}") from None
+        """Return the store's row of one request, with counts of calls and refusals. Raises StoreUnavailableError."""
+        with self._reader.looking() as rows:
+            row = next(iter(rows("SELECT * FROM v_requests WHERE request_id = ?", request_id)), None)
         if row is None:
             return None
-        note = f"The file has counts alone: {row['attempts']} calls, {row['refusals']} refusals."
+        note = f"The store has counts alone: {row['attempts']} calls, {row['refusals']} refusals."
         return {**_request(row), "waited_seconds": row["waited_seconds"], "steps": [], "note": note}
 
 
-def _stands(events: list[sqlite3.Row], now: float) -> dict[str, dict[str, Any]]:
+def _stands(events: list[Row], now: float) -> dict[str, dict[str, Any]]:
     """The state of each target by its newest events: its breaker's, and a rest that is not over."""
     stands: defaultdict[str, dict[str, Any]] = defaultdict(dict)
     for row in events:  # newest first
@@ -112,14 +99,14 @@ def _open_ratio(targets: Mapping[str, ModelStats], stands: Mapping[str, Mapping[
 
 
 def _target(
-    name: str, stats: ModelStats, stands: Mapping[str, Mapping[str, Any]], minutes: list[sqlite3.Row], now: float
+    name: str, stats: ModelStats, stands: Mapping[str, Mapping[str, Any]], minutes: list[Row], now: float
 ) -> dict[str, Any]:
     stand = stands.get(name, {})
     own = [row for row in minutes if row["target"] == name]
     last = sum(row["calls"] for row in own if row["minute"] == int(now // 60) - 1)
     recent = stats.recent_outcomes
     prompt = sum(row["prompt_tokens"] for row in own)
-    kept = [row["cached_prompt_tokens"] for row in own if "cached_prompt_tokens" in tuple(row.keys())]
+    kept = [row["cached_prompt_tokens"] for row in own if "cached_prompt_tokens" in row]
     return {
         "id": name,
         "provider": name.partition("/")[0],
@@ -144,8 +131,8 @@ def _target(
     }
 
 
-def _models(requests: list[sqlite3.Row], stands: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    by_model: defaultdict[str, list[sqlite3.Row]] = defaultdict(list)
+def _models(requests: list[Row], stands: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    by_model: defaultdict[str, list[Row]] = defaultdict(list)
     for row in requests:  # newest first
         by_model[row["model"]].append(row)
     resting = [
@@ -172,11 +159,11 @@ def _models(requests: list[sqlite3.Row], stands: Mapping[str, Mapping[str, Any]]
         }
 
 
-def _server(row: sqlite3.Row) -> str:
+def _server(row: Row) -> str:
     return (row["target"] or UNSERVED) if row["outcome"] in _GOOD else UNSERVED
 
 
-def _served(requests: list[sqlite3.Row], now: float) -> dict[str, Any]:
+def _served(requests: list[Row], now: float) -> dict[str, Any]:
     rows = [row for row in requests if row["outcome"] != "cancelled"]
     named = [name for name, _ in Counter(map(_server, rows)).most_common() if name != UNSERVED][:SHOWN_SERIES]
     series: dict[str, list[int]] = {name: [0] * STEPS for name in (*named, OTHERS, UNSERVED)}
@@ -189,10 +176,10 @@ def _served(requests: list[sqlite3.Row], now: float) -> dict[str, Any]:
     return {"step": STEP_SECONDS, "end": now, "series": [[name, counts] for name, counts in series.items()]}
 
 
-def _transition(row: sqlite3.Row) -> dict[str, Any]:
+def _transition(row: Row) -> dict[str, Any]:
     return {"number": row["id"], "at": row["at"], **move_of(row["kind"], json.loads(row["detail"]))._asdict()}
 
 
-def _request(row: sqlite3.Row) -> dict[str, Any]:
+def _request(row: Row) -> dict[str, Any]:
     names = ("at", "request_id", "dialect", "model", "outcome", "target", "attempts", "refusals", "seconds")
     return {name: row[name] for name in names}

@@ -30,7 +30,7 @@ def run_serve(folder: Path) -> int:
 
 def show(folder: Path) -> int:
     """Run `smr dashboard`."""
-    return Dashboard(db=folder / "stats.db", port=0, as_json=True).run()
+    return Dashboard(db=str(folder / "stats.db"), port=0, as_json=True).run()
 
 
 def fail(folder: Path) -> int:

@@ -23,6 +23,7 @@ from smart_model_router.domain.outcome import FailureClass
 from smart_model_router.observability.dashboard_history import MOVES, DashboardHistory, move_of
 from smart_model_router.observability.store_snapshot import StoreSnapshot
 from smart_model_router_stats.delta import KEPT_EVENTS
+from smart_model_router_stats.reading import FileReader
 from smart_model_router_stats.sqlite import SqliteStore
 
 AT = time.monotonic()
@@ -59,7 +60,7 @@ async def test_a_file_tells_what_was_told_live(tmp_path: Path) -> None:
         store.emit(event)
         recorder.emit(event)
     await store.aclose()
-    stored = list(reversed(StoreSnapshot(path).picture(WALL)["transitions"]))
+    stored = list(reversed(StoreSnapshot(FileReader(path)).picture(WALL)["transitions"]))
     assert [(move["kind"], move["subject"], move["bad"]) for move in stored] == [(*told,) for _, *told in TOLD]
     live = [move.to_dict() for move in recorder.transitions]
     words = ("kind", "subject", "state", "text", "bad")

@@ -13,7 +13,7 @@ from smart_model_router.domain.outcome import Usage
 from smart_model_router.observability.store_snapshot import StoreSnapshot
 from smart_model_router_stats import schema, statements
 from smart_model_router_stats.open_db import open_store
-from smart_model_router_stats.reading import read_store
+from smart_model_router_stats.reading import FileReader, read_store
 from smart_model_router_stats.schema import STATS_MIGRATIONS, VIEWS
 from smart_model_router_stats.sqlite import SqliteStore
 from tests.store_files import attempt, make_first_schema, one, rows
@@ -84,7 +84,7 @@ def test_the_dashboard_draws_an_older_file(path: Path, cached: float | None) -> 
     if cached is not None:
         open_store(path, STATS_MIGRATIONS).close()
     newest = one(path, "SELECT max(minute) FROM v_target_minute") * 60.0
-    targets = {target["id"]: target for target in StoreSnapshot(path).picture(newest + 60.0)["targets"]}
+    targets = {target["id"]: target for target in StoreSnapshot(FileReader(path)).picture(newest + 60.0)["targets"]}
     assert targets["a/big"]["prompt_hour"] > 0
     assert targets["a/big"]["cached"] == cached
 

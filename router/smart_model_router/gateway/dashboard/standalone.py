@@ -1,4 +1,4 @@
-"""A dashboard without a gateway: over the statistics file of other processes, for this machine alone."""
+"""A dashboard without a gateway: over the statistics of other processes, for this machine alone."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import asyncio
 import socket
 import time
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import uvicorn
@@ -22,13 +21,14 @@ from smart_model_router.http_api import ProblemError
 from smart_model_router.http_api.api_errors import ErrorKind
 from smart_model_router.observability.store_snapshot import StoreSnapshot
 from smart_model_router_stats.open_db import StoreUnavailableError
+from smart_model_router_stats.reading import StoreReader
 
 OUT_OF_REACH = ErrorKind(503, "server_error", "store_unavailable", "overloaded_error")
 
 
-def run(path: Path, listener: socket.socket, *, on_ready: Callable[[str], None]) -> None:
-    """Show the file until SIGINT or SIGTERM; `on_ready` gets the address. Raises StoreUnavailableError."""
-    painter = StoreSnapshot(path)
+def run(reader: StoreReader, listener: socket.socket, *, on_ready: Callable[[str], None]) -> None:
+    """Show the store until SIGINT or SIGTERM; `on_ready` gets the address. Raises StoreUnavailableError."""
+    painter = StoreSnapshot(reader)
     painter.picture(_wall())  # what cannot be read is said now, and not to a browser
 
     async def draw() -> Mapping[str, Any]:
@@ -49,7 +49,7 @@ def run(path: Path, listener: socket.socket, *, on_ready: Callable[[str], None])
         return RedirectResponse("/dashboard")
 
     feed = SnapshotFeed(draw)
-    board = DashboardPages(feed, guard=guard, trace=trace, about={"source": f"{path.name}: every process"})
+    board = DashboardPages(feed, guard=guard, trace=trace, about={"source": f"{reader.label}: every process"})
     app = Starlette(routes=[Route("/", home), *board.routes()])
     host, port = listener.getsockname()
     address = f"http://{host}:{port}/dashboard"
@@ -58,4 +58,4 @@ def run(path: Path, listener: socket.socket, *, on_ready: Callable[[str], None])
 
 
 def _wall() -> float:
-    return time.time()  # noqa: TID251 - the file's own stamps are of the wall clock
+    return time.time()  # noqa: TID251 - the store's own stamps are of the wall clock
