@@ -24,6 +24,7 @@ from pathlib import Path
 import psycopg
 import pytest
 import valkey
+from psycopg import sql
 
 READY_SECONDS = 30.0
 _UNPRIVILEGED = "nobody"
@@ -134,7 +135,9 @@ class ValkeyServer(DatabaseServer):
         super().__init__(directory)
         self._options = (*options, *(("--appendonly", "yes", "--appendfsync", "always") if kept else ()))
 
-    user = None
+    @property
+    def user(self) -> str | None:
+        return None
 
     @property
     def url(self) -> str:
@@ -185,7 +188,7 @@ class PostgresServer(DatabaseServer):
         """The URL of a new, empty database."""
         name = f"d{next(self._numbers)}"
         with psycopg.connect(self.url_of("postgres"), autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name}")
+            connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
         return self.url_of(name)
 
     def command(self) -> list[str]:

@@ -13,6 +13,7 @@ from smart_model_router.config import RouterConfig
 from smart_model_router.config.discovery import default_config, with_last_resort
 from smart_model_router.config.provider_loading import advice_of, check_kind, make_provider, secrets_of
 from smart_model_router.config.sections import ContentConfig
+from smart_model_router.config.server_urls import POSTGRES_SCHEMES
 from smart_model_router.config.target_parts import TargetParts
 from smart_model_router.coordination import Coordinator
 from smart_model_router.core.fallback import RetryBudget, Shedding
@@ -28,7 +29,7 @@ from smart_model_router.domain.ports import (
 )
 from smart_model_router.domain.redaction import ContentCapture, Scrubber
 from smart_model_router.domain.suggest import did_you_mean
-from smart_model_router.flow.clock import SystemClock, SystemDice, WallClock, here
+from smart_model_router.flow.clock import SystemClock, SystemDice, WallClock, boottime, here
 from smart_model_router.flow.kept_responses import KeptResponses
 from smart_model_router.flow.state import RouterState
 from smart_model_router.flow.wildcards import WildcardRoutes
@@ -38,7 +39,9 @@ from smart_model_router_providers.classify import classify_exception
 from smart_model_router_stats.book import StatsBook, SupportsPast
 
 if TYPE_CHECKING:
-    from smart_model_router.domain.ports import Clock, Provider, ResponseStore, StatsStore
+    from smart_model_router.config import Secret, StoreConfig
+    from smart_model_router.domain.ports import Clock, Provider, ResponseStore, SharedState, StatsStore
+    from smart_model_router_stats.row_server import RowServer
 
 KEPT_IN_MEMORY = 32 * 1024 * 1024
 """Bytes of answers that a router without a file keeps for requests that refer to them, at most."""
@@ -101,7 +104,7 @@ def assemble(
         kept.on_change(lambda reason: _store_changed(state, reason))
     if kept is not None and isinstance(kept, SupportsPast):
         kept.on_past(lambda past: book.remember(past, used_clock.now()))
-    if store is None and config.store.path is not None and config.store.shared_state:
+    if store is None and config.store.shares_state:
         state.coordinator = _share(config, state, parts, model_routes)
     if config.store.response_ttl > 0:
         state.kept = _keep(config, state)
@@ -132,11 +135,19 @@ def _store_changed(state: RouterState, reason: str) -> None:
 
 
 def _share(config: RouterConfig, state: RouterState, parts: TargetParts, model_routes: WildcardRoutes) -> Coordinator:
-    """This router's part in the state that the processes of the host share."""
-    from smart_model_router_stats.shared_schema import state_path  # noqa: PLC0415 - brings sqlite3
-    from smart_model_router_stats.shared_sqlite import SqliteSharedState  # noqa: PLC0415 - as above
+    """This router's part in the state that processes share: those of a host in a file, those of many on a server."""
+    if config.store.shared_url is None:
+        from smart_model_router_stats.shared_schema import state_path  # noqa: PLC0415 - brings sqlite3
+        from smart_model_router_stats.shared_sqlite import SqliteSharedState  # noqa: PLC0415 - as above
 
-    shared = SqliteSharedState(state_path(Path(cast("str", config.store.path))), here)
+        shared: SharedState = SqliteSharedState(state_path(Path(cast("str", config.store.path))), here)
+    else:
+        from smart_model_router_stats.server_clock import ServerClock  # noqa: PLC0415 - only for a server
+        from smart_model_router_stats.shared_optimistic import ServerSharedState  # noqa: PLC0415 - as above
+
+        clock = ServerClock(boottime, here)
+        shared = ServerSharedState(server_rows(config.store), clock, boottime)
+        state.here = clock
     return Coordinator(
         state,
         shared,
@@ -145,8 +156,21 @@ def _share(config: RouterConfig, state: RouterState, parts: TargetParts, model_r
         machine=socket.gethostname(),
         version=_package_version(),
         processes=config.store.processes,
+        machines=config.store.machines,
         revive=model_routes.revive,
     )
+
+
+def server_rows(store: StoreConfig) -> Callable[[], RowServer]:
+    """Connections to the server of `store.shared_url`. Raises ConfigurationError when its extra is not installed."""
+    url = cast("Secret", store.shared_url).reveal()
+    if url.startswith(POSTGRES_SCHEMES):
+        from smart_model_router_stats.shared_postgres import postgres_rows  # noqa: PLC0415 - an extra
+
+        return postgres_rows(url, store.namespace)
+    from smart_model_router_stats.shared_valkey import valkey_rows  # noqa: PLC0415 - as above
+
+    return valkey_rows(url, store.namespace)
 
 
 def _package_version() -> str:

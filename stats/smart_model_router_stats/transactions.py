@@ -135,10 +135,6 @@ class Tables(Protocol):
         """Add or replace it."""
         ...
 
-    def makers(self, things: Sequence[bytes]) -> Iterable[MakerRow]:
-        """The makers of these things, as far as they are known."""
-        ...
-
     def add_makers(self, rows: Sequence[MakerRow]) -> None:
         """Add or replace them. Those of MAKER_SECONDS before the newest go, and the oldest beyond MAKERS_KEPT."""
         ...

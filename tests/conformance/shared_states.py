@@ -296,7 +296,9 @@ class SharedStateContract(ABC):
         (settled,) = await other.lease([replace(ask, settled=80, spent=30)])
         assert settled.left == -10
         self.clock.reboot(3_600.0)
-        (refused,) = await self.process().lease([replace(ask, want=1)])
+        later = self.process()
+        (refused,) = await later.lease([replace(ask, want=1)])
+        await later.aclose()
         assert (refused.granted, refused.left, refused.ends_in) == (0, -10, 82_800.0)
         self.clock.advance(refused.ends_in)
         (grant,) = await one.lease([replace(ask, want=100)])

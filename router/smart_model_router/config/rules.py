@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from smart_model_router.config import aliases as patterns
 from smart_model_router.config.egress import elsewhere_text, targets_elsewhere
 from smart_model_router.config.secret import MASK, masked, masked_urls
-from smart_model_router.config.server_urls import POSTGRES_SCHEMES, server_fault
+from smart_model_router.config.server_urls import POSTGRES_SCHEMES, VALKEY_SCHEMES, server_fault
 from smart_model_router.core.passthrough_rules import KNOWN, is_route
 from smart_model_router.core.selection import STRATEGIES, Selector
 from smart_model_router.domain.errors import ConfigurationError
@@ -123,7 +123,7 @@ def _faults(config: RouterConfig) -> Iterator[ConfigurationError]:
     yield from config.research.faults()
     yield from _of_egress(config)
     yield from _of_parts(config)
-    yield from _of_stats_url(config)
+    yield from _of_servers(config)
 
 
 def _of_egress(config: RouterConfig) -> Iterator[ConfigurationError]:
@@ -137,10 +137,22 @@ def _of_egress(config: RouterConfig) -> Iterator[ConfigurationError]:
         yield ConfigurationError("research.model", model, elsewhere_text(away))
 
 
+def _of_servers(config: RouterConfig) -> Iterator[ConfigurationError]:
+    store = config.store
+    for key, url, schemes in (
+        ("store.stats_url", store.stats_url, POSTGRES_SCHEMES),
+        ("store.shared_url", store.shared_url, VALKEY_SCHEMES + POSTGRES_SCHEMES),
+    ):
+        if url is not None and (fault := server_fault(url.reveal(), schemes)):
+            yield ConfigurationError(key, MASK, fault)
+    if not NAME.fullmatch(store.namespace):
+        yield ConfigurationError("store.namespace", store.namespace, NAME_NEEDED)
+
+
 def _of_parts(config: RouterConfig) -> Iterator[ConfigurationError]:
     """Processes that share no state have equal parts of each limit; a part below one request a minute is useless."""
     store = config.store
-    if store.path is not None and store.shared_state:
+    if store.shares_state:
         return
     mentions = (mention for model in config.models.values() for tier in model.tiers for mention in tier.targets)
     limits = {spelled(("providers", name, "rpm")): provider.rpm for name, provider in config.providers.items()}
@@ -149,12 +161,6 @@ def _of_parts(config: RouterConfig) -> Iterator[ConfigurationError]:
         if rpm is not None and rpm < store.processes:
             needed = f"at most {rpm} without a store that shares its state: each may use its part of {name}"
             yield ConfigurationError("store.processes", store.processes, f"{needed}, less than one request a minute")
-
-
-def _of_stats_url(config: RouterConfig) -> Iterator[ConfigurationError]:
-    url = config.store.stats_url
-    if url is not None and (fault := server_fault(url.reveal(), POSTGRES_SCHEMES)):
-        yield ConfigurationError("store.stats_url", MASK, fault)
 
 
 def _of_content(content: ContentConfig) -> Iterator[ConfigurationError]:

@@ -215,7 +215,7 @@ class TargetParts:
         pool = limit_pool(provider.kind, target.model)
         factor = self._factors.setdefault((provider.kind, pool), TokenFactor())
         rpm, tpm = mention.rpm or provider.rpm or kind.rpm, mention.tpm or provider.tpm or kind.tpm
-        alone = self._config.store.path is None or not self._config.store.shared_state
+        alone = not self._config.store.shares_state
         share = 1 / self._config.store.processes if alone else 1.0
         made = RateLimitTracker(rpm, tpm, refill=FAMILIES[kind.header_family].refill, factor=factor, share=share)
         if mention.rpm or mention.tpm:  # the owner's figures are about this target alone

@@ -243,6 +243,8 @@ class StoreConfig(Options):
     """The file that statistics outlive the process in; None keeps them in memory alone. Processes may share one.
 
     `stats_url` is a PostgreSQL database that the processes of any number of machines keep their statistics in, instead.
+    `shared_url` is a server on which they share their state, as one fleet for each `namespace`. There are as many
+    `machines` as are counted (0), which matters while it cannot be asked.
 
     Data older than `retention_days` is deleted, and so are the oldest minutes beyond `size_limit_mb` mebibytes. With
     `shared_state` breakers, cooldowns and limits are shared by these processes, and survive a restart, in `state.db`
@@ -253,12 +255,20 @@ class StoreConfig(Options):
 
     path: str | None = None
     stats_url: Secret | None = None
+    shared_url: Secret | None = None
+    namespace: str = "smr"
+    machines: Annotated[int, Unit("count"), Interval(ge=0, le=10_000)] = 0
     shared_state: bool = True
     processes: Annotated[int, Unit("count"), Interval(ge=1, le=10_000)] = 1
     retention_days: Annotated[int, Unit("count"), Interval(ge=1, le=3650)] = 14
     size_limit_mb: Annotated[int, Unit("count"), Interval(ge=8, le=1_000_000)] = 512
     response_ttl: Annotated[float, Unit("seconds"), Interval(ge=0, le=30 * 86_400)] = 86_400.0
     response_limit_mb: Annotated[int, Unit("count"), Interval(ge=1, le=1_000_000)] = 256
+
+    @property
+    def shares_state(self) -> bool:
+        """True when breakers, cooldowns and limits are shared with other processes."""
+        return self.shared_state and (self.path is not None or self.shared_url is not None)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,19 +7,19 @@ from dataclasses import dataclass, replace
 
 from smart_model_router.domain.shared_state.clocks import CLOCK_ERROR, ClockReading, Deadline, remaining
 
-_NO_ROOM = 1e-6
-_CHUNK = 0.02
-_PLENTY = 4
+NO_ROOM = 1e-6
+CHUNK = 0.02
+PLENTY = 4
 """Chunks."""
-_UNDER_WAY = 1.0
+UNDER_WAY = 1.0
 """Seconds. A provider's bucket that is full begins to refill when the first call arrives, not when it is leased for.
 
 On a busy machine a process that has just begun takes that long to send its first call. For that long no other process
 knows of its first calls, which the provider has counted.
 """
-_HALF = 0.5
+HALF = 0.5
 """Of a window: two measurements of its end that differ by more are about different windows."""
-_LEAST_SHARE = 4.0
+LEAST_SHARE = 4.0
 """A process gets at most this part (1/n) of the tokens left, unless that is less than it needs."""
 
 
@@ -95,12 +95,12 @@ class ToldLimit:
 
 def chunk_of(capacity: float) -> float:
     """The number of tokens leased at a time: 2 % of the limit, at least one (routing.md section 10)."""
-    return max(1.0, float(int(capacity * _CHUNK)))
+    return max(1.0, float(int(capacity * CHUNK)))
 
 
 def is_plenty(left: float, capacity: float) -> bool:
     """True when so much is left that a process may take a chunk first and lease it afterwards."""
-    return left >= _PLENTY * chunk_of(capacity)
+    return left >= PLENTY * chunk_of(capacity)
 
 
 def is_news(before: BucketRow | None, after: BucketRow) -> bool:
@@ -129,10 +129,10 @@ def lease_tokens(row: BucketRow | None, ask: BucketAsk, here: ClockReading) -> t
     row = _heard(_refilled(row, now), ask, now)
     level = min(row.level, 0.0) if now < row.held_until else row.level
     granted = 0.0
-    if ask.want > 0 and level + _NO_ROOM >= max(ask.least, _NO_ROOM):
-        granted = min(ask.want, level, max(ask.least, level / _LEAST_SHARE))
+    if ask.want > 0 and level + NO_ROOM >= max(ask.least, NO_ROOM):
+        granted = min(ask.want, level, max(ask.least, level / LEAST_SHARE))
     if float(ask.want).is_integer():
-        granted = float(math.floor(granted + _NO_ROOM))
+        granted = float(math.floor(granted + NO_ROOM))
     level -= granted
     due_in = 0.0 if granted else _due_in(replace(row, level=level), ask.least, now)
     return replace(row, at=now, level=level), BucketGrant(ask.key, granted, level, due_in)
@@ -149,7 +149,7 @@ def _same_boot(row: BucketRow | None, ask: BucketAsk, here: ClockReading) -> Buc
     if row is not None and _is_of_this_boot(row, here):
         return row
     left = min(ask.capacity, ask.most + ask.debt)  # the debt is settled with the rest
-    under_way = 0.0 if ask.ours else ask.rate * _UNDER_WAY
+    under_way = 0.0 if ask.ours else ask.rate * UNDER_WAY
     return BucketRow(
         key=ask.key,
         boot=here.boot,
@@ -201,9 +201,9 @@ def _heard_of_window(row: BucketRow, ask: BucketAsk, window: float, now: float) 
     if row.window is None:
         return replace(told, level=_left_after_all(row, ask, window, now - row.resets_at))
     lag = (told.resets_at - row.resets_at) / row.window
-    if lag < -_HALF:
+    if lag < -HALF:
         return replace(row, window=window)
-    level = ask.capacity if lag > _HALF else row.level
+    level = ask.capacity if lag > HALF else row.level
     return replace(told, level=min(level + ask.back - ask.debt, ask.capacity, ask.most))
 
 
@@ -214,7 +214,7 @@ def _left_after_all(row: BucketRow, ask: BucketAsk, window: float, known_for: fl
     that saw the window knows how much is left, though not how much the others have leased of it.
     """
     most = min(ask.capacity, ask.most)
-    others = _PLENTY * chunk_of(ask.capacity)
+    others = PLENTY * chunk_of(ask.capacity)
     if known_for <= window:
         return min(row.level + ask.back - ask.debt, most) - min(known_for * ask.rate, others)
     return most - others

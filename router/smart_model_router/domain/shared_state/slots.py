@@ -16,7 +16,8 @@ SLOT_SECONDS = 30.0
 WAITING_SECONDS = 3.0
 """The seconds for which a process counts as waiting after it wrote so; it writes so again before."""
 _LOT = 0.05
-_LEFT_FREE = 0.25
+LEFT_FREE = 0.25
+"""The part of all slots that is not leased idle."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +121,7 @@ def lease_slots(rows: Iterable[SlotRow], ask: SlotAsk, here: ClockReading) -> tu
     short = [(row.waits, due - row.held) for row in waiting if row.held < due]
     left = ask.slots - sum(row.held for row in others)
     free = left - ask.keeps
-    idle = 0 if waiting else max(0, left - math.ceil(ask.slots * _LEFT_FREE))
+    idle = 0 if waiting else max(0, left - math.ceil(ask.slots * LEFT_FREE))
     ahead = sum(lacks for waits, lacks in short if waits < since)
     own = _clip(min(ask.least, due) - ask.keeps, free - ahead)
     want = max(ask.least, min(ask.want, idle)) - ask.keeps - own

@@ -1,0 +1,205 @@
+"""Shared rows in a PostgreSQL database."""
+
+# ruff: noqa: S608 - made of the constants of this file
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from smart_model_router.domain.errors import ConfigurationError
+from smart_model_router.domain.shared_state import SharedStateError, SlotAsk
+from smart_model_router_stats import transactions
+from smart_model_router_stats.postgres_migrations import prepare
+from smart_model_router_stats.row_server import Leased, RowAnswer, RowExchange
+from smart_model_router_stats.server_rows import AttemptTables, KnownRows, asked_row, is_newer, request_of
+from smart_model_router_stats.shared_rows import call_of, maker_of
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from smart_model_router.domain.shared_state import BucketAsk, BudgetAsk, CallRow, ClockReading, MakerRow
+
+T = TypeVar("T")
+
+SCHEMA = "smr_shared"
+_CONNECTIONS = 2
+_ANSWER_SECONDS = 1.0
+"""Where a lock is waited for longer, the server gives up: no transaction of ours takes that long."""
+
+
+class PostgresRows:
+    """The rows of one namespace, by one loop's connections."""
+
+    def __init__(self, pool: Any, namespace: str, told: Callable[[BaseException], str]) -> None:
+        self._pool = pool
+        self._namespace = namespace
+        self._told = told
+        self._prepared = False
+
+    async def newest(self) -> tuple[str, int]:
+        """The epoch and the number of the newest change that others were told of."""
+
+        async def read(connection: Any) -> tuple[str, int]:
+            row = await _one(connection, f"SELECT epoch, news FROM {SCHEMA}.head WHERE namespace = %s", self._namespace)
+            return (str(row[0]), int(row[1])) if row else ("", 0)
+
+        return await self._ask(read)
+
+    async def exchange(self, asked: RowExchange) -> RowAnswer:
+        """Write all of it or nothing."""
+        request = json.dumps(request_of(asked))
+
+        async def send(connection: Any) -> Any:
+            return await _one(connection, f"SELECT {SCHEMA}.exchange(%s, %s::jsonb)", self._namespace, request)
+
+        (found,) = await self._ask(send)
+        found["rows"] = [(name, revision, text) for name, revision, text in found["rows"]]
+        return RowAnswer(**found)
+
+    async def lease(self, asks: Sequence[BucketAsk | BudgetAsk | SlotAsk], here: ClockReading, epoch: str) -> Leased:
+        """Settle accounts in one transaction, which holds the rows of these limits, budgets and bulkheads."""
+
+        async def settle(connection: Any) -> Leased:
+            async with connection.transaction():
+                return await self._settle(connection, asks, here, epoch)
+
+        return await self._ask(settle)
+
+    async def calls(self) -> Sequence[CallRow]:
+        """The calls that are kept, oldest first."""
+
+        async def read(connection: Any) -> list[Any]:
+            sql = f"SELECT body FROM {SCHEMA}.call WHERE namespace = %s ORDER BY number"
+            return list(await (await connection.execute(sql, [self._namespace])).fetchall())
+
+        return [call_of(json.loads(body)) for (body,) in await self._ask(read)]
+
+    async def makers(self, things: Sequence[bytes]) -> Sequence[MakerRow]:
+        """The makers of these things, as far as they are known."""
+
+        async def read(connection: Any) -> dict[str, str]:
+            sql = f"SELECT thing, body FROM {SCHEMA}.maker WHERE namespace = %s AND thing = ANY(%s)"
+            cursor = await connection.execute(sql, [self._namespace, [thing.hex() for thing in things]])
+            return dict(await cursor.fetchall())
+
+        found = await self._ask(read)
+        return [maker_of((thing, *json.loads(found[thing.hex()]))) for thing in things if thing.hex() in found]
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._pool.close()
+
+    async def _settle(
+        self, connection: Any, asks: Sequence[BucketAsk | BudgetAsk | SlotAsk], here: ClockReading, epoch: str
+    ) -> Leased:
+        names = sorted(set(map(asked_row, asks)))
+        # The row is locked before it is read: whatever another process leased before is in it then.
+        cursor = await connection.execute(
+            f"INSERT INTO {SCHEMA}.shared_row SELECT %(space)s, unnest(%(ids)s::text[]), 0, '', NULL"
+            " ON CONFLICT (namespace, id) DO NOTHING",
+            {"space": self._namespace, "ids": names},
+        )
+        cursor = await connection.execute(
+            f"SELECT id, revision, body, (SELECT epoch FROM {SCHEMA}.head WHERE namespace = %(space)s),"
+            " extract(epoch FROM clock_timestamp())::double precision"
+            f" FROM {SCHEMA}.shared_row WHERE namespace = %(space)s AND id = ANY(%(ids)s) ORDER BY id FOR UPDATE",
+            {"space": self._namespace, "ids": names},
+        )
+        locked = await cursor.fetchall()
+        at = locked[0][4]
+        if locked[0][3] != epoch:
+            return Leased(at, None)
+        for name, _, body, *_ in locked:
+            if is_newer(body):
+                raise SharedStateError(f"a row of a later version of the router is there: {name}")
+        known = KnownRows()
+        known.take(epoch, 0, 0, [(name, rev, body) for name, rev, body, *_ in locked], full=True)
+        tables = AttemptTables(known)
+        grants = tuple(
+            (
+                transactions.slots(tables, [ask], here)
+                if isinstance(ask, SlotAsk)
+                else transactions.lease(tables, [ask], here)
+            )[0]
+            for ask in asks
+        )
+        if tables.tells:
+            await connection.execute(
+                f"UPDATE {SCHEMA}.head SET writes = nextval('{SCHEMA}.revision'), news = news + 1 WHERE namespace = %s",
+                [self._namespace],
+            )
+        await connection.cursor().executemany(
+            f"UPDATE {SCHEMA}.shared_row SET body = %s, revision = nextval('{SCHEMA}.revision'), expires = %s"
+            " WHERE namespace = %s AND id = %s",
+            [
+                (row.text, None if row.keep is None else at + row.keep, self._namespace, row.id)
+                for row in tables.writes(here)
+            ],
+        )
+        return Leased(at, grants)
+
+    async def _ask(self, question: Callable[[Any], Awaitable[T]]) -> T:
+        import psycopg  # noqa: PLC0415 - an extra, which made the pool
+        import psycopg_pool  # noqa: PLC0415 - as above
+
+        try:
+            if not self._prepared:
+                await self._pool.open()
+            async with self._pool.connection() as connection:
+                if not self._prepared:
+                    await prepare(connection, SCHEMA, migrations())
+                    self._prepared = True
+                return await question(connection)
+        except (psycopg.Error, psycopg_pool.PoolTimeout, psycopg_pool.PoolClosed, OSError, TimeoutError) as error:
+            raise SharedStateError(self._told(error)) from error
+
+
+@cache
+def migrations() -> tuple[str, ...]:
+    """The statements of each migration of the schema, oldest first."""
+    return (files("smart_model_router_stats").joinpath("sql", "shared_state_1.sql").read_text(encoding="utf-8"),)
+
+
+async def _one(connection: Any, statement: str, *values: object) -> Any:
+    return await (await connection.execute(statement, values)).fetchone()
+
+
+def postgres_rows(url: str, namespace: str) -> Callable[[], PostgresRows]:
+    """Make connections to the database of this URL. Raises ConfigurationError when the extra is missing."""
+    try:
+        import psycopg  # noqa: PLC0415 - an extra
+        import psycopg_pool  # noqa: PLC0415 - as above
+        from psycopg.conninfo import conninfo_to_dict  # noqa: PLC0415 - as above
+    except ImportError:
+        wanted = "PostgreSQL is an extra: pip install 'smart-model-router[postgres]'"
+        raise ConfigurationError("store.shared_url", "postgresql://…", wanted) from None
+    try:
+        secret = str(conninfo_to_dict(url).get("password") or "")
+    except psycopg.Error as error:
+        raise ConfigurationError("store.shared_url", "postgresql://…", f"a URL is needed: {error}") from None
+
+    def told(error: BaseException) -> str:
+        text = " ".join(str(error).split()) or type(error).__name__
+        return (text.replace(secret, "***") if secret else text)[:300]
+
+    async def configure(connection: Any) -> None:
+        await connection.set_autocommit(True)
+        connection.prepare_threshold = None  # pgbouncer may give each transaction another connection
+
+    def connect() -> PostgresRows:
+        pool = psycopg_pool.AsyncConnectionPool(
+            url,
+            min_size=0,
+            max_size=_CONNECTIONS,
+            open=False,
+            timeout=_ANSWER_SECONDS,
+            reconnect_timeout=_ANSWER_SECONDS,
+            configure=configure,
+            kwargs={"connect_timeout": 2, "application_name": "smart-model-router"},
+        )
+        return PostgresRows(pool, namespace, told)
+
+    return connect

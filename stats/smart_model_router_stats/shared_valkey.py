@@ -1,0 +1,191 @@
+"""Shared rows on a server that speaks the protocol of Valkey and Redis."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, urlencode, urlsplit, urlunsplit
+
+from smart_model_router.domain.errors import ConfigurationError
+from smart_model_router.domain.shared_state import BucketGrant, SharedStateError, SlotAsk, SlotGrant, limits, slots
+from smart_model_router.domain.shared_state.clocks import CLOCK_ERROR
+from smart_model_router_stats.row_server import KEPT_SECONDS, Leased, RowAnswer, RowExchange
+from smart_model_router_stats.server_rows import asked_row, request_of
+from smart_model_router_stats.shared_rows import call_of, maker_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from smart_model_router.domain.shared_state import BucketAsk, BudgetAsk, CallRow, ClockReading, MakerRow
+
+_SCHEMES = {"redis": "valkey", "rediss": "valkeys"}
+"""The client knows one name for both servers."""
+_CONNECTIONS = 4
+_ANSWER_SECONDS = 1.0
+"""No answer after that is a fault of the connection, which is closed."""
+_CONSTANTS = (
+    CLOCK_ERROR,
+    limits.NO_ROOM,
+    limits.CHUNK,
+    limits.PLENTY,
+    limits.UNDER_WAY,
+    limits.HALF,
+    limits.LEAST_SHARE,
+)
+
+
+class ValkeyRows:
+    """The rows of one namespace, by one loop's connections."""
+
+    def __init__(self, client: Any, namespace: str, told: Callable[[BaseException], str]) -> None:
+        self._client = client
+        self._told = told
+        prefix = f"smr:{{{namespace}}}:"
+        rows, order, expiry, news, meta = (prefix + name for name in ("rows", "order", "expiry", "news", "meta"))
+        calls, makers, maker_order = (prefix + name for name in ("calls", "makers", "maker-order"))
+        self._news, self._calls, self._makers = news, calls, makers
+        self._exchange_keys = [rows, order, expiry, news, meta, calls, makers, maker_order]
+        self._lease_keys = [rows, order, expiry, news, meta]
+        self._exchange = client.register_script(_script("exchange"))
+        self._lease = client.register_script(_script("lease"))
+
+    async def newest(self) -> tuple[str, int]:
+        """The epoch and the number of the newest change that others were told of."""
+        found = await self._ask(self._client.get(self._news))
+        epoch, _, news = (found or b" 0").decode().partition(" ")
+        return epoch, int(news)
+
+    async def exchange(self, asked: RowExchange) -> RowAnswer:
+        """Write all of it or nothing."""
+        done, epoch, news, last, at, full, flat = await self._ask(
+            self._exchange(keys=self._exchange_keys, args=[json.dumps(request_of(asked))])
+        )
+        texts = [part.decode(errors="replace") for part in flat]
+        rows = []
+        for name, text in zip(texts[::2], texts[1::2], strict=True):
+            revision, _, body = text.partition(" ")
+            if revision.isdecimal():
+                rows.append((name, int(revision), body))
+        return RowAnswer(
+            done=bool(done), epoch=epoch.decode(), news=news, last=last, at=float(at), full=bool(full), rows=rows
+        )
+
+    async def lease(self, asks: Sequence[BucketAsk | BudgetAsk | SlotAsk], here: ClockReading, epoch: str) -> Leased:
+        """Settle accounts with limits, budgets and bulkheads, in this order."""
+        request = {
+            "boot": here.boot,
+            "ticks": here.ticks,
+            "boottime": here.boottime,
+            "wall": here.wall,
+            "epoch": epoch,
+            "constants": _CONSTANTS,
+            "slot_constants": (slots.SLOT_SECONDS, slots.WAITING_SECONDS, slots.LEFT_FREE),
+            "settles_soon": limits.SETTLES_SOON,
+            "kept_for": KEPT_SECONDS,
+            "asks": [_asked(ask) for ask in asks],
+        }
+        at, done, grants = await self._ask(self._lease(keys=self._lease_keys, args=[json.dumps(request)]))
+        if not done:
+            return Leased(float(at), None)
+        answers = zip(asks, grants, strict=True)
+        return Leased(float(at), tuple(_granted(ask, list(map(float, figures))) for ask, figures in answers))
+
+    async def calls(self) -> Sequence[CallRow]:
+        """The calls that are kept, oldest first of each target."""
+        found = await self._ask(self._client.hgetall(self._calls))
+        texts = {name.decode(): text.decode(errors="replace").split("\n") for name, text in found.items()}
+        rows = []
+        for target, lines in texts.items():
+            if not target.startswith("\n"):
+                success = texts.get(f"\n{target}", [])
+                rows += [*(line for line in success if line not in lines), *lines]
+        return [call for line in rows if (call := _call(line)) is not None]
+
+    async def makers(self, things: Sequence[bytes]) -> Sequence[MakerRow]:
+        """The makers of these things, as far as they are known."""
+        if not things:
+            return ()
+        found = await self._ask(self._client.hmget(self._makers, [thing.hex() for thing in things]))
+        return [maker_of((thing, *json.loads(text))) for thing, text in zip(things, found, strict=True) if text]
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()
+
+    async def _ask(self, question: Any) -> Any:
+        import valkey  # noqa: PLC0415 - an extra, which made the client
+
+        try:
+            return await question
+        except (valkey.ValkeyError, OSError, TimeoutError, ValueError) as error:
+            raise SharedStateError(self._told(error)) from error
+
+
+@cache
+def _script(name: str) -> str:
+    return files("smart_model_router_stats").joinpath("lua", f"{name}.lua").read_text(encoding="utf-8")
+
+
+def _asked(ask: BucketAsk | BudgetAsk | SlotAsk) -> dict[str, Any]:
+    return {"id": asked_row(ask), **{field.name: getattr(ask, field.name) for field in fields(ask)}}
+
+
+def _granted(ask: BucketAsk | BudgetAsk | SlotAsk, figures: list[float]) -> BucketGrant | SlotGrant:
+    if not isinstance(ask, SlotAsk):
+        return BucketGrant(ask.key, *figures)
+    held, idle, most, others_wait = map(int, figures)
+    return SlotGrant(held, idle, most, bool(others_wait))
+
+
+def _call(line: str) -> CallRow | None:
+    try:
+        return call_of(json.loads(line))
+    except (ValueError, TypeError, LookupError):
+        return None
+
+
+def valkey_rows(url: str, namespace: str) -> Callable[[], ValkeyRows]:
+    """Make connections to the server of this URL. Raises ConfigurationError when the extra is missing.
+
+    `?cluster=true` in the URL speaks to a cluster, `?sentinel=NAME` asks the Sentinels at its address for the primary
+    of that name.
+    """
+    try:
+        import valkey.asyncio as client  # noqa: PLC0415 - an extra
+        from valkey.asyncio.cluster import ValkeyCluster  # noqa: PLC0415 - as above
+        from valkey.asyncio.sentinel import Sentinel  # noqa: PLC0415 - as above
+    except ImportError:
+        wanted = "Valkey and Redis are an extra: pip install 'smart-model-router[valkey]'"
+        raise ConfigurationError("store.shared_url", urlsplit(url).scheme + "://…", wanted) from None
+    parts = urlsplit(url)
+    query = parse_qs(parts.query)
+    others = {name: values for name, values in query.items() if name not in ("cluster", "sentinel")}
+    scheme = _SCHEMES.get(parts.scheme, parts.scheme)
+    plain = urlunsplit((scheme, *parts[1:3], urlencode(others, doseq=True), ""))
+    timeouts: dict[str, Any] = {"socket_timeout": _ANSWER_SECONDS, "socket_connect_timeout": _ANSWER_SECONDS}
+    secret = parts.password or ""
+
+    def told(error: BaseException) -> str:
+        text = " ".join(str(error).split()) or type(error).__name__
+        return (text.replace(secret, "***") if secret else text)[:300]
+
+    def connect() -> ValkeyRows:
+        made: Any
+        if "cluster" in query:
+            made = ValkeyCluster.from_url(plain, max_connections=_CONNECTIONS, **timeouts)
+        elif "sentinel" in query:
+            watcher: Any = Sentinel(  # type: ignore[no-untyped-call] # the library has no types there
+                [(parts.hostname or "", parts.port or 26_379)], sentinel_kwargs=timeouts, **timeouts
+            )
+            made = watcher.master_for(query["sentinel"][0], username=parts.username, password=parts.password)
+        else:
+            pool = client.BlockingConnectionPool.from_url(
+                plain, max_connections=_CONNECTIONS, timeout=_ANSWER_SECONDS, **timeouts
+            )
+            made = client.Valkey.from_pool(pool)
+        return ValkeyRows(made, namespace, told)
+
+    return connect
