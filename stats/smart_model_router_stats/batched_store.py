@@ -159,6 +159,9 @@ class BatchedStore(ABC):
     def _after(self, error: Exception) -> str | None:
         """Get ready to try again after an error. Returns the reason, None while it is not worth telling."""
 
+    def _begin(self) -> None:  # noqa: B027 - as below
+        """A loop runs, and will soon write. Returns at once."""
+
     def _change_loop(self) -> None:  # noqa: B027 - not every place has something of the loop
         """Let go of what belongs to the loop before."""
 
@@ -283,6 +286,7 @@ class BatchedStore(ABC):
             self._absorbing = False
             self._flusher = None
         if not self._closed and (self._flusher is None or self._flusher.done()):
+            self._begin()
             self._flusher = loop.create_task(self._run(loop), name="smart-model-router statistics")
         return True
 

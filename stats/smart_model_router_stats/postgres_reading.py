@@ -74,9 +74,9 @@ class FleetReader(StoreReader):
         try:
             with self.server.connect() as connection:
                 if self.server.number(connection) == 0:
-                    raise StoreUnavailableError(
-                        self.name, f"it has no schema {self.server.schema}: has a router with this store run?"
-                    )
+                    others = ", ".join(self.server.others(connection))
+                    hint = f"there are {others}" if others else "has a router with this store run?"
+                    raise StoreUnavailableError(self.name, f"it has no schema {self.server.schema}: {hint}")
                 with connection.transaction(), connection.cursor(row_factory=dict_row) as cursor:
                     cursor.execute(_ONE_INSTANT)
                     cursor.execute("SELECT set_config('search_path', %s, true)", (self.server.search_path,))

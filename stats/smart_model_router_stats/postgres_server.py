@@ -56,17 +56,17 @@ class StatsServer:
         given = self._parameters
         given.setdefault("connect_timeout", CONNECT_SECONDS)
         given.setdefault("application_name", "smart-model-router")
+        given.setdefault("client_encoding", "utf8")
         port = f":{given['port']}" if "port" in given else ""
         self.name = f"postgresql://{given.get('host', '')}{port}/{given.get('dbname', '')}"
         """For people: without user and password."""
 
-    def connect(self, *, seconds: int | None = None) -> Connection:
+    def connect(self) -> Connection:
         """A new connection, each statement a transaction of its own; blocks.
 
         Raises psycopg.Error and StoreUnavailableError.
         """
-        address = make_conninfo("", **self._parameters, **({} if seconds is None else {"connect_timeout": seconds}))
-        connection = psycopg.connect(address, autocommit=True, prepare_threshold=None)
+        connection = psycopg.connect(make_conninfo("", **self._parameters), autocommit=True, prepare_threshold=None)
         connection.adapters.register_loader("json", TextLoader)  # as SQLite has it
         try:
             self.check_version(connection.info.server_version)
@@ -112,6 +112,14 @@ class StatsServer:
             raise StoreUnavailableError(self.name, self.reason(error)) from None
         schema = f"schema {self.schema}" + (f" ({number})" if number else " will be made")
         return f"PostgreSQL {newest // 10_000}.{newest % 10_000}, {schema}"
+
+    def others(self, connection: Connection) -> list[str]:
+        """Other schemas of the database with fleet statistics."""
+        query = (
+            "SELECT n.nspname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
+            " WHERE c.relname = 'v_contract' AND c.relkind = 'v' AND n.nspname <> %s ORDER BY 1"
+        )
+        return [name for (name,) in connection.execute(query, (self.schema,)).fetchall()]
 
     # The schema -------------------------------------------------------------------------------------------
 

@@ -7,13 +7,14 @@ import json
 import logging
 import math
 import time
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 import psycopg
 from psycopg import errors
 
 from smart_model_router_stats.batched_store import INTERVAL_SECONDS, BatchedStore
 from smart_model_router_stats.housekeeping import Limits
+from smart_model_router_stats.open_db import StoreUnavailableError
 from smart_model_router_stats.postgres_reading import read_fleet_past
 from smart_model_router_stats.postgres_server import Connection, Session, StatsServer, machine
 
@@ -37,6 +38,8 @@ _DAY = 86_400.0
 
 _BUSY = (errors.DeadlockDetected, errors.SerializationFailure, errors.LockNotAvailable)
 """Others were faster; the connection is as good as before."""
+_REFUSED = (errors.DataError, errors.NotNullViolation, errors.ProgramLimitExceeded)
+"""A row cannot be stored for what is in it."""
 _JSON_COLUMNS = {"new_event": 3, "new_request": -1}
 """The place of a column of JSON in the rows of a table."""
 
@@ -69,6 +72,10 @@ class PostgresStatsStore(BatchedStore):
         self._session: Session | None = None
         self._was_open = False
         self._keep_at = 0.0
+
+    def _begin(self) -> None:
+        # While the interpreter ends no thread can be started: the one that writes what is left is there before.
+        self._session = self._session or Session(self._open)
 
     @property
     def server(self) -> StatsServer:
@@ -114,9 +121,9 @@ class PostgresStatsStore(BatchedStore):
         if isinstance(error, _BUSY):
             return None if self._failures < _TELLING_LOST else self._server.reason(error)
         was_open, self._was_open = self._was_open, False
-        session, self._session = self._session, None
-        if session is not None:
-            session.drop()
+        if self._session is not None:
+            self._session.drop()
+            self._session = Session(self._open)
         # A server that was only restarted is there again before it is worth a word.
         return None if was_open and self._failures < _TELLING_LOST else self._server.reason(error)
 
@@ -124,7 +131,7 @@ class PostgresStatsStore(BatchedStore):
         if not self._has_more:
             return
         if self._session is None:
-            self._session = Session(lambda: self._open(seconds=2))
+            raise StoreUnavailableError(self._name, "no loop ran")
 
         def write_all(connection: Connection) -> None:
             for batch, header in batches:
@@ -134,17 +141,17 @@ class PostgresStatsStore(BatchedStore):
 
     async def _ask(self, work: Callable[[Connection], T]) -> T:
         """Have `work` done on the connection's thread. Raises what it raises, and TimeoutError."""
-        if self._session is None:
-            self._session = Session(self._open)
-        future: Future[T] = self._session.submit(work)
+        self._begin()
+        session = cast("Session", self._session)
+        future: Future[T] = session.submit(work)
         async with asyncio.timeout(_EXIT_SECONDS if self._closed else ANSWER_SECONDS):
             done = await asyncio.wrap_future(future)
         self._was_open = True
         return done
 
-    def _open(self, seconds: int | None = None) -> Connection:
+    def _open(self) -> Connection:
         """On the connection's thread."""
-        connection = self._server.connect(seconds=seconds)
+        connection = self._server.connect()
         try:
             self._server.migrate(connection, self._limits.retention / _DAY)
         except BaseException:
@@ -156,7 +163,7 @@ class PostgresStatsStore(BatchedStore):
         given = encoded({**batch.rows, "writer": header, "machine": self._machine})
         try:
             connection.execute(self._server.query("SELECT @schema@.add_up(%s::json)"), (given,))
-        except errors.DataError as error:  # neither later nor elsewhere would it be taken
+        except _REFUSED as error:  # neither later nor elsewhere would it be taken
             _LOG.warning(
                 "statistics of %d calls are given up: %s: %s", batch.calls, self._name, self._server.reason(error)
             )

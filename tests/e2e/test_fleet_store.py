@@ -26,7 +26,7 @@ from smart_model_router_stats.housekeeping import Limits
 from smart_model_router_stats.open_db import StoreUnavailableError
 from smart_model_router_stats.postgres_reading import FleetReader
 from smart_model_router_stats.postgres_schema import BY_DAY
-from smart_model_router_stats.postgres_server import StatsServer, literal
+from smart_model_router_stats.postgres_server import Session, StatsServer, literal
 from smart_model_router_stats.postgres_stats import PostgresStatsStore
 from tests.database_servers import PostgresServer, free_port, running
 from tests.e2e.command import SECONDS, Smr, StartedProgram, program
@@ -157,6 +157,65 @@ def backends(url: str) -> list[int]:
     """The server's processes that serve the connections to a database, but for the one that asks."""
     query = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
     return [pid for (pid,) in told(url, query)]
+
+
+@pytest.mark.asyncio
+async def test_sums_of_an_hour_wait_for_a_database(server: PostgresServer) -> None:
+    """Twenty targets called every minute while there was none: every minute is there later, in its own row."""
+    there = server.new_database()
+    missing = there.rpartition("/")[0] + "/late"
+    store = PostgresStatsStore(StatsServer(missing), interval=0.01)
+    now = time.monotonic()
+    for minute in range(60, 0, -1):
+        for number in range(20):
+            store.observe(attempt(f"a/m{number}", at=now - 60.0 * minute))
+    assert not await store.flush()
+    assert "does not exist" in store.status.reason
+    with psycopg.connect(there, autocommit=True) as connection:
+        connection.execute("CREATE DATABASE late")
+    assert await becomes(lambda: store.acknowledged == 1_200)
+    await store.aclose()
+    assert told(missing, "SELECT count(*), sum(calls)::int FROM v_target_minute") == [(1_200, 1_200)]
+
+
+@pytest.mark.asyncio
+async def test_nothing_depends_on_the_session(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As behind a pooler that gives each transaction another connection: each question goes through a new one."""
+    monkeypatch.setattr(Session, "is_open", property(lambda _: False))
+    server, made = StatsServer(url), list[psycopg.Connection[Any]]()
+    connect = server.connect
+
+    def another() -> psycopg.Connection[Any]:
+        for connection in made:
+            connection.close()
+        made.append(connect())
+        return made[-1]
+
+    monkeypatch.setattr(server, "connect", another)
+    store = PostgresStatsStore(server)
+    for _ in range(3):
+        store.observe(attempt())
+        assert await store.flush()
+    await store.aclose()
+    assert len(made) > 3
+    assert calls(url) == {"a/big": 3}
+
+
+@pytest.mark.asyncio
+async def test_a_router_that_starts_again_knows_its_percentiles(url: str) -> None:
+    """Those of the whole fleet, before its first request, each call once; its own counters begin at 0."""
+    config = {**CONFIG, "store": {"stats_url": url, "response_ttl": 0}}
+
+    def count(router: SmartModelRouter) -> int:
+        return router.stats().targets["a/big"].latency_all_time.count
+
+    async with SmartModelRouter.from_config(config, providers={"a": FakeProvider()}) as router:
+        for _ in range(80):
+            await router.chat(BODY)
+    async with SmartModelRouter.from_config(config, providers={"a": FakeProvider()}) as router:
+        assert await becomes(lambda: count(router) == 80)
+        await router.chat(BODY)
+        assert (count(router), router.stats().targets["a/big"].calls) == (81, 1)
 
 
 @pytest.mark.asyncio
