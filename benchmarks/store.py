@@ -20,6 +20,7 @@ from benchmarks._measure import Figure, report
 
 from smart_model_router.domain.events import AttemptFinished
 from smart_model_router.domain.outcome import FailureClass, Usage
+from smart_model_router_stats.batched_store import BatchedStore
 from smart_model_router_stats.open_db import MIB
 from smart_model_router_stats.reading import read_store
 from smart_model_router_stats.sqlite import SqliteStore
@@ -56,7 +57,7 @@ def attempts(count: int, targets: int) -> list[AttemptFinished]:
     return made
 
 
-async def feed(store: SqliteStore, made: list[AttemptFinished], seconds: float) -> int:
+async def feed(store: BatchedStore, made: list[AttemptFinished], seconds: float) -> int:
     """RATE observations a second; how many there were."""
     sent = 0
     began = time.perf_counter()

@@ -11,12 +11,11 @@ from psycopg.rows import dict_row
 
 from smart_model_router_stats.estimators import RollingHistogram
 from smart_model_router_stats.open_db import StoreUnavailableError
-from smart_model_router_stats.reading import AVERAGED_MINUTES, Rows, StoreReader, isolated_beside, pasts_of
+from smart_model_router_stats.reading import AVERAGED_MINUTES, Rows, StoreReader, pasts_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from smart_model_router.domain.shared_state import Isolation
     from smart_model_router_stats.postgres_server import Connection, StatsServer
     from smart_model_router_stats.reading import Past
 
@@ -57,16 +56,15 @@ def read_fleet_past(server: StatsServer, connection: Connection, wall: float, no
 class FleetReader(StoreReader):
     """Reads the statistics of a fleet from `server`, a replica included.
 
-    `file` is the path of a store of this host, beside which its processes share what the operator said.
+    `state` is the path of a store of this host, beside which its processes share what the operator said.
     """
 
     SCOPE = "fleet"
     _NOW = "extract(epoch FROM now())"
 
-    def __init__(self, server: StatsServer, file: Path | None = None) -> None:
-        super().__init__(server.name, server.name)
+    def __init__(self, server: StatsServer, state: Path | None = None) -> None:
+        super().__init__(server.name, server.name, state)
         self.server = server
-        self._file = file
 
     @contextmanager
     def looking(self) -> Generator[Rows]:
@@ -92,8 +90,3 @@ class FleetReader(StoreReader):
     def _problem(self, rows: Rows) -> str | None:
         del rows  # a replica is read to spare the primary, to which processes may well write
         return None
-
-    def _isolated(self) -> tuple[tuple[Isolation, ...] | None, str | None]:
-        if self._file is None:
-            return None, "that is no part of the statistics on a server"
-        return isolated_beside(self._file)

@@ -16,8 +16,6 @@ from smart_model_router_stats.statements import OWN, SAME
 # ruff: noqa: S608 - made of the constants of this package
 
 SCHEMA = "smr_stats"
-OLDEST_SERVER = 120_000
-"""A partition is attached without keeping readers and writers out since version 12."""
 DAY_MINUTES = 1440
 _LOCK_TIMEOUT = "3s"
 """A lock that is waited for longer is given up at the server, too: no statement stays there without a client."""

@@ -21,7 +21,8 @@ from psycopg.types.string import TextLoader
 
 from smart_model_router.domain.redaction import MASK
 from smart_model_router_stats.open_db import StoreUnavailableError
-from smart_model_router_stats.postgres_schema import FLEET_MIGRATIONS, OLDEST_SERVER, SCHEMA
+from smart_model_router_stats.postgres_migrations import OLDEST_SERVER
+from smart_model_router_stats.postgres_schema import FLEET_MIGRATIONS, SCHEMA
 
 if TYPE_CHECKING:
     from smart_model_router_stats.postgres_schema import FleetMigration
@@ -29,7 +30,17 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Connection = psycopg.Connection[tuple[Any, ...]]
 
-CONNECT_SECONDS = 5
+_OPTIONS = {
+    "connect_timeout": "5",
+    "keepalives_idle": "10",
+    "keepalives_interval": "5",
+    "keepalives_count": "2",
+    "tcp_user_timeout": "15000",
+    "fallback_application_name": "smart-model-router",
+    "client_encoding": "utf8",
+}
+"""Options of libpq, where the URL has none: a server that is gone without a word is noticed within 20 s."""
+_LONGEST_NAME = 63
 _PARTITIONS = 100
 """Days are joined into longer partitions where more would have to be kept: a query locks each of a table's."""
 
@@ -42,9 +53,13 @@ _KNOWN: dict[type[Exception], str] = {
 
 
 class StatsServer:
-    """The database at `url`, and the statistics in its `schema`. Raises StoreUnavailableError for an impossible URL."""
+    """The database at `url`, and the statistics in its `schema`. Raises StoreUnavailableError where one cannot be."""
 
     def __init__(self, url: str, schema: str = SCHEMA) -> None:
+        if len(schema.encode()) > _LONGEST_NAME:
+            raise StoreUnavailableError(
+                "postgresql://", f"the name of the schema, {schema}, is too long: shorten the namespace"
+            )
         self.schema = schema
         self._quoted = '"{}"'.format(schema.replace('"', '""'))
         self.search_path = f"{self._quoted}, pg_temp"
@@ -54,9 +69,8 @@ class StatsServer:
         except psycopg.Error:  # its message may repeat a part of a password
             raise StoreUnavailableError("postgresql://", "it is no URL of a PostgreSQL database") from None
         given = self._parameters
-        given.setdefault("connect_timeout", CONNECT_SECONDS)
-        given.setdefault("application_name", "smart-model-router")
-        given.setdefault("client_encoding", "utf8")
+        for option, value in _OPTIONS.items():
+            given.setdefault(option, value)
         port = f":{given['port']}" if "port" in given else ""
         self.name = f"postgresql://{given.get('host', '')}{port}/{given.get('dbname', '')}"
         """For people: without user and password."""

@@ -143,6 +143,8 @@ class StoreView:
         }
 
 
+_ELSEWHERE = "it is not in this store; ask a gateway (smr targets --url)"
+
 Rows = Callable[..., list[dict[str, Any]]]
 """Asks a query of the views, with a value for each `?` in it."""
 
@@ -154,7 +156,8 @@ class StoreReader(ABC):
     _NOW: ClassVar[str]
     """Seconds since the epoch, in SQL."""
 
-    def __init__(self, name: str, label: str) -> None:
+    def __init__(self, name: str, label: str, state: Path | None) -> None:
+        self._state = state
         self.name = name
         """The place of the store, for people: the whole path, or the address without secrets."""
         self.label = label
@@ -177,7 +180,7 @@ class StoreReader(ABC):
             )
             problem = self._problem(rows)
         figures = StatsView(levels["target"], levels["model"], levels["provider"], scope=self.SCOPE)
-        isolated, unknown = self._isolated()
+        isolated, unknown = (None, _ELSEWHERE) if self._state is None else isolated_beside(self._state)
         return StoreView(
             figures,
             int(told["observed"]),
@@ -193,19 +196,15 @@ class StoreReader(ABC):
     def _problem(self, rows: Rows) -> str | None:
         """The reason why no process can write to it at present."""
 
-    @abstractmethod
-    def _isolated(self) -> tuple[tuple[Isolation, ...] | None, str | None]:
-        """The targets that the operator keeps out; None, and why, where that is not known."""
-
 
 class FileReader(StoreReader):
-    """Reads a statistics file."""
+    """Reads a statistics file. `state` is the store beside which its processes share what the operator said."""
 
     SCOPE = "store"
     _NOW = "(julianday('now') - 2440587.5) * 86400.0"
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(str(path), path.name)
+    def __init__(self, path: Path, state: Path | None) -> None:
+        super().__init__(str(path), path.name, state)
         self.path = path
 
     @contextmanager
@@ -223,13 +222,10 @@ class FileReader(StoreReader):
         del rows
         return writable_problem(self.path)
 
-    def _isolated(self) -> tuple[tuple[Isolation, ...] | None, str | None]:
-        return isolated_beside(self.path)
-
 
 def read_store(path: Path) -> StoreView:
     """Read a statistics file while others write to it. Raises StoreUnavailableError."""
-    return FileReader(path).view()
+    return FileReader(path, path).view()
 
 
 def isolated_beside(path: Path) -> tuple[tuple[Isolation, ...] | None, str | None]:

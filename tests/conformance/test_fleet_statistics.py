@@ -153,7 +153,7 @@ def stores(server: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> 
         PostgresStatsStore(there, wall=lambda: wall, monotonic=lambda: now),
     ):
         asyncio.run(fill(store))
-    return FileReader(path), FleetReader(there)
+    return FileReader(path, path), FleetReader(there)
 
 
 def answers(readers: tuple[StoreReader, StoreReader], query: str) -> list[list[dict[str, Any]]]:

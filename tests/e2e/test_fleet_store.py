@@ -535,6 +535,15 @@ def test_what_cannot_be_read_is_a_line_and_3(smr: Smr, server: PostgresServer, c
         assert "Traceback" not in done.stderr
 
 
+def test_a_database_of_another_namespace_is_named(smr: Smr, url: str) -> None:
+    """Where the schema is not there, the error says which ones are."""
+    server = StatsServer(url, "eu_stats")
+    with server.connect() as connection:
+        server.migrate(connection, 14)
+    done = smr("stats", "--db", url)
+    assert (done.returncode, "it has no schema smr_stats: there are eu_stats" in done.stderr) == (3, True)
+
+
 def test_a_replica_can_be_read(filled: str) -> None:
     """Reading needs no right to write."""
     with psycopg.connect(filled, autocommit=True) as connection:

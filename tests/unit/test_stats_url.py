@@ -10,7 +10,8 @@ import pytest
 from smart_model_router import SmartModelRouter
 from smart_model_router.config import RouterConfig
 from smart_model_router.domain.errors import ConfigurationError
-from smart_model_router.observability.store_reader import reader_at, reader_of
+from smart_model_router.observability.store_reader import configured_server, reader_at, reader_of
+from smart_model_router_stats.postgres_schema import SCHEMA
 from smart_model_router_stats.reading import FileReader
 
 
@@ -70,3 +71,12 @@ def test_the_url_has_the_statistics_where_there_is_a_file_as_well() -> None:
     assert "hush" not in repr(read)
     assert isinstance(reader_of(RouterConfig.from_mapping(config(None, path="s.db")).store), FileReader)
     assert reader_of(RouterConfig.from_mapping(config(None)).store) is None
+
+
+def test_a_namespace_has_a_schema_of_its_own() -> None:
+    """Two fleets in one database know nothing of each other; a name that PostgreSQL would cut is refused."""
+    url = "postgresql://u@host/d"
+    assert configured_server(RouterConfig.from_mapping(config(url)).store).schema == SCHEMA == "smr_stats"
+    assert configured_server(RouterConfig.from_mapping(config(url, namespace="eu")).store).schema == "eu_stats"
+    with pytest.raises(ConfigurationError, match="shorten the namespace"):
+        SmartModelRouter.from_config(config(url, namespace="x" * 60))

@@ -30,7 +30,7 @@ from smart_model_router.config.secret import MASK, masked_urls
 from smart_model_router.config.sections import WorkflowsConfig
 from smart_model_router.domain.errors import ConfigurationError, SmartRouterError
 from smart_model_router.observability.span_export import lint_environment
-from smart_model_router.observability.store_reader import stats_server
+from smart_model_router.observability.store_reader import configured_server
 from smart_model_router_providers.catalog import kind_of
 from smart_model_router_providers.local import Readiness, is_loadable
 from smart_model_router_providers.local.model_file import data_directory
@@ -60,7 +60,7 @@ def store_findings(store: StoreConfig) -> list[DoctorFinding]:
     """The library's version, and the configured store. A problem: routers keep their statistics in memory."""
     found = [_library()]
     if store.stats_url is not None:
-        found.append(_statistics_server(store.stats_url.reveal()))
+        found.append(_statistics_server(store))
     if store.path is None:
         if store.stats_url is None:
             found.append(DoctorFinding("ok", "store", "none: statistics live in memory (store.path)"))
@@ -173,10 +173,10 @@ def _backend_findings(research: ResearchConfig) -> Iterator[DoctorFinding]:
             yield DoctorFinding("ok", topic, f"{backend.kind}{place}; --online asks whether it answers")
 
 
-def _statistics_server(url: str) -> DoctorFinding:
+def _statistics_server(store: StoreConfig) -> DoctorFinding:
     """The server that the statistics of a fleet are kept on, its version, and its schema."""
     try:
-        server = stats_server(url, "store.stats_url")
+        server = configured_server(store)
     except ConfigurationError as error:
         return DoctorFinding("problem", "statistics", f"{error.message}: statistics stay in memory")
     try:

@@ -60,7 +60,7 @@ async def test_a_file_tells_what_was_told_live(tmp_path: Path) -> None:
         store.emit(event)
         recorder.emit(event)
     await store.aclose()
-    stored = list(reversed(StoreSnapshot(FileReader(path)).picture(WALL)["transitions"]))
+    stored = list(reversed(StoreSnapshot(FileReader(path, path)).picture(WALL)["transitions"]))
     assert [(move["kind"], move["subject"], move["bad"]) for move in stored] == [(*told,) for _, *told in TOLD]
     live = [move.to_dict() for move in recorder.transitions]
     words = ("kind", "subject", "state", "text", "bad")

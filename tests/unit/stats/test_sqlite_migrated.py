@@ -84,7 +84,9 @@ def test_the_dashboard_draws_an_older_file(path: Path, cached: float | None) -> 
     if cached is not None:
         open_store(path, STATS_MIGRATIONS).close()
     newest = one(path, "SELECT max(minute) FROM v_target_minute") * 60.0
-    targets = {target["id"]: target for target in StoreSnapshot(FileReader(path)).picture(newest + 60.0)["targets"]}
+    targets = {
+        target["id"]: target for target in StoreSnapshot(FileReader(path, path)).picture(newest + 60.0)["targets"]
+    }
     assert targets["a/big"]["prompt_hour"] > 0
     assert targets["a/big"]["cached"] == cached
 
