@@ -14,7 +14,7 @@ LOCK := $(BIN)/uv pip compile --quiet --no-config --universal --python-version 3
 # pyright brings its own node from the package registry; without this it also asks whether a newer one exists.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: help setup demo test test-pure test-units test-sockets test-alone nightly check lint mypy pyright imports leaks format mutants bench bench-peers bench-gateways peers chaos docs browser agents compat langgraph comply examples litellm-examples error-words screenshots bench-fusion-peers bench-search research-live failoverbench lock build release deploy-check image clean
+.PHONY: help setup demo test test-pure test-units test-sockets test-alone nightly check lint mypy pyright imports leaks format mutants bench bench-peers bench-gateways peers chaos docs browser agents compat langgraph servers comply examples litellm-examples error-words screenshots bench-fusion-peers bench-search research-live failoverbench lock build release deploy-check image clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -148,6 +148,9 @@ compat: setup  ## the tests of the clients and of SDK providers with older SDKs,
 
 langgraph: setup  ## the tests of RunSaver and of the engines with the oldest and the newest LangGraph that pyproject.toml admits
 	$(BIN)/python -m tools.langgraph_releases
+
+servers: setup  ## shared state, statistics and runs on Debian's Redis and PostgreSQL, with TLS and PgBouncer, which it brings (as root)
+	$(BIN)/python -m tools.servers
 
 comply: setup  ## llm-comply asks `smr serve` in Chat, Messages and Responses, served by providers of each dialect
 	$(BIN)/python -m tools.comply

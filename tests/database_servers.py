@@ -20,6 +20,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -103,12 +104,17 @@ class DatabaseServer(ABC):
         self._end(signal.SIGKILL)
 
     def suspend(self) -> None:
-        """Stop its process, which keeps its connections and answers nothing."""
-        os.kill(self.pid, signal.SIGSTOP)
+        """Stop all its processes, which keep their connections and answer nothing."""
+        self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let it go on."""
-        os.kill(self.pid, signal.SIGCONT)
+        """Let them go on."""
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, how: signal.Signals) -> None:
+        for process in (self.pid, *_children(self.pid)):
+            with suppress(ProcessLookupError):
+                os.kill(process, how)
 
     def restart(self) -> None:
         """Crash, and begin again with what was kept."""
@@ -119,13 +125,25 @@ class DatabaseServer(ABC):
         process, self._process = self._process, None
         if process is not None:
             with suppress(ProcessLookupError):
-                os.kill(process.pid, signal.SIGCONT)
+                for stopped in (process.pid, *_children(process.pid)):
+                    os.kill(stopped, signal.SIGCONT)
                 process.send_signal(how)
             try:
                 process.wait(10)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+
+
+def _children(parent: int) -> list[int]:
+    """The processes that this one has started, on Linux."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            number, _, rest = stat.read_text(errors="replace").partition(" ")
+            if int(rest.rpartition(")")[2].split()[1]) == parent:
+                found.append(int(number))
+    return found
 
 
 class ValkeyServer(DatabaseServer):
@@ -144,7 +162,7 @@ class ValkeyServer(DatabaseServer):
         """The URL of its database."""
         return f"valkey://127.0.0.1:{self.port}/0"
 
-    def client(self) -> valkey.Valkey:
+    def client(self) -> Any:
         """A blocking client."""
         return valkey.Valkey.from_url(self.url, socket_timeout=10)
 

@@ -82,6 +82,14 @@ class Leased:
     grants: tuple[BucketGrant | SlotGrant, ...] | None
 
 
+@dataclass(frozen=True, slots=True)
+class ServerFacts:
+    """The name and version of a server, and each of its settings that loses shared state, in words."""
+
+    version: str
+    warnings: tuple[str, ...] = ()
+
+
 class RowServer(Protocol):
     """A server, as one loop of one process speaks to it. Every method raises SharedStateError, and nothing else."""
 
@@ -103,6 +111,10 @@ class RowServer(Protocol):
 
     async def makers(self, things: Sequence[bytes]) -> Sequence[MakerRow]:
         """The makers of these things, as far as they are known."""
+        ...
+
+    async def facts(self) -> ServerFacts:
+        """Facts of the server, for people."""
         ...
 
     async def aclose(self) -> None:

@@ -72,6 +72,11 @@ class ServerSharedState:
         self.round_trip: float | None = None
         """Seconds of the newest round trip."""
 
+    @property
+    def epoch(self) -> str:
+        """The server's epoch: a number that grows when it lost writes or its clock was set. "" before it was heard."""
+        return self._known.epoch
+
     def restore(self) -> Restored:
         """Return the whole state."""
 
@@ -254,8 +259,13 @@ class ServerSharedState:
         """Do it as a task of its own: the caller may be cancelled, what it sent may be written all the same."""
         task = asyncio.get_running_loop().create_task(work(self._connected()))
         self._under_way.add(task)
-        task.add_done_callback(self._under_way.discard)
+        task.add_done_callback(self._ended)
         return await asyncio.shield(task)
+
+    def _ended(self, task: asyncio.Task[object]) -> None:
+        self._under_way.discard(task)
+        if not task.cancelled():
+            task.exception()  # where the caller was cancelled, it is told to nothing else
 
     def _connected(self) -> RowServer:
         owner = os.getpid(), asyncio.get_running_loop()

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,7 +14,7 @@ from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.domain.shared_state import SharedStateError, SlotAsk
 from smart_model_router_stats import transactions
 from smart_model_router_stats.postgres_migrations import prepare
-from smart_model_router_stats.row_server import Leased, RowAnswer, RowExchange
+from smart_model_router_stats.row_server import Leased, RowAnswer, RowExchange, ServerFacts
 from smart_model_router_stats.server_rows import AttemptTables, KnownRows, asked_row, is_newer, request_of
 from smart_model_router_stats.shared_rows import call_of, maker_of
 
@@ -88,6 +89,15 @@ class PostgresRows:
         found = await self._ask(read)
         return [maker_of((thing, *json.loads(found[thing.hex()]))) for thing in things if thing.hex() in found]
 
+    async def facts(self) -> ServerFacts:
+        """Facts of the server, for people."""
+
+        async def read(connection: Any) -> ServerFacts:
+            (version,) = await _one(connection, "SHOW server_version")
+            return ServerFacts(f"PostgreSQL {version}")
+
+        return await self._ask(read)
+
     async def aclose(self) -> None:
         """Close the connections."""
         await self._pool.close()
@@ -153,8 +163,21 @@ class PostgresRows:
                     await prepare(connection, SCHEMA, migrations())
                     self._prepared = True
                 return await question(connection)
-        except (psycopg.Error, psycopg_pool.PoolTimeout, psycopg_pool.PoolClosed, OSError, TimeoutError) as error:
+        except psycopg_pool.PoolTimeout as error:  # it does not say why
+            raise SharedStateError(await self._refusal() or self._told(error)) from error
+        except (psycopg.Error, psycopg_pool.PoolClosed, OSError, TimeoutError) as error:
             raise SharedStateError(self._told(error)) from error
+
+    async def _refusal(self) -> str:
+        """Say why the server accepts no connection; "" where it accepts one now."""
+        import psycopg  # noqa: PLC0415 - an extra, which made the pool
+
+        try:
+            connection = await psycopg.AsyncConnection.connect(self._pool.conninfo, **self._pool.kwargs)
+        except (psycopg.Error, OSError) as error:
+            return self._told(error)
+        await connection.close()
+        return ""
 
 
 @cache
@@ -184,6 +207,9 @@ def postgres_rows(url: str, namespace: str) -> Callable[[], PostgresRows]:
     def told(error: BaseException) -> str:
         text = " ".join(str(error).split()) or type(error).__name__
         return (text.replace(secret, "***") if secret else text)[:300]
+
+    # While the server is away the pool would say so in lines of its own.
+    logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
 
     async def configure(connection: Any) -> None:
         await connection.set_autocommit(True)

@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit, urlunsplit
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.domain.shared_state import BucketGrant, SharedStateError, SlotAsk, SlotGrant, limits, slots
 from smart_model_router.domain.shared_state.clocks import CLOCK_ERROR
-from smart_model_router_stats.row_server import KEPT_SECONDS, Leased, RowAnswer, RowExchange
+from smart_model_router_stats.row_server import KEPT_SECONDS, Leased, RowAnswer, RowExchange, ServerFacts
 from smart_model_router_stats.server_rows import asked_row, request_of
 from smart_model_router_stats.shared_rows import call_of, maker_of
 
@@ -40,8 +40,11 @@ _CONSTANTS = (
 class ValkeyRows:
     """The rows of one namespace, by one loop's connections."""
 
-    def __init__(self, client: Any, namespace: str, told: Callable[[BaseException], str]) -> None:
+    def __init__(
+        self, client: Any, namespace: str, told: Callable[[BaseException], str], watchers: Sequence[Any] = ()
+    ) -> None:
         self._client = client
+        self._watchers = watchers
         self._told = told
         prefix = f"smr:{{{namespace}}}:"
         rows, order, expiry, news, meta = (prefix + name for name in ("rows", "order", "expiry", "news", "meta"))
@@ -111,9 +114,23 @@ class ValkeyRows:
         found = await self._ask(self._client.hmget(self._makers, [thing.hex() for thing in things]))
         return [maker_of((thing, *json.loads(text))) for thing, text in zip(things, found, strict=True) if text]
 
+    async def facts(self) -> ServerFacts:
+        """Facts of the server, for people."""
+        info = await self._ask(self._client.info("everything"))
+        name = "Valkey" if "valkey_version" in info else "Redis"
+        version = info.get("valkey_version") or info.get("redis_version", "")
+        warnings = []
+        policy = info.get("maxmemory_policy", "noeviction")
+        if info.get("maxmemory") and policy != "noeviction":
+            warnings.append(f"its maxmemory-policy is {policy}: limits that are evicted begin anew; take noeviction")
+        if info.get("role") == "slave":
+            warnings.append("it is a replica, which cannot be written: name the primary")
+        return ServerFacts(f"{name} {version}", tuple(warnings))
+
     async def aclose(self) -> None:
         """Close the connections."""
-        await self._client.aclose()
+        for client in (self._client, *self._watchers):
+            await client.aclose()
 
     async def _ask(self, question: Any) -> Any:
         import valkey  # noqa: PLC0415 - an extra, which made the client
@@ -174,18 +191,20 @@ def valkey_rows(url: str, namespace: str) -> Callable[[], ValkeyRows]:
 
     def connect() -> ValkeyRows:
         made: Any
+        watchers: Sequence[Any] = ()
         if "cluster" in query:
             made = ValkeyCluster.from_url(plain, max_connections=_CONNECTIONS, **timeouts)
         elif "sentinel" in query:
             watcher: Any = Sentinel(  # type: ignore[no-untyped-call] # the library has no types there
                 [(parts.hostname or "", parts.port or 26_379)], sentinel_kwargs=timeouts, **timeouts
             )
+            watchers = watcher.sentinels
             made = watcher.master_for(query["sentinel"][0], username=parts.username, password=parts.password)
         else:
             pool = client.BlockingConnectionPool.from_url(
                 plain, max_connections=_CONNECTIONS, timeout=_ANSWER_SECONDS, **timeouts
             )
             made = client.Valkey.from_pool(pool)
-        return ValkeyRows(made, namespace, told)
+        return ValkeyRows(made, namespace, told, watchers)
 
     return connect

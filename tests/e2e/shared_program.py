@@ -35,13 +35,42 @@ def stand_at(boottime: str) -> None:
     """Stop the clocks that all processes have in common at this instant: how fast the machine is changes nothing."""
     real = here()
     now = ClockReading(real.boot, float(boottime), real.wall + float(boottime) - real.boottime)
-    vars(importlib.import_module("smart_model_router.assembly"))["here"] = lambda: now
+    tell_time(lambda: now)
+
+
+def tell_time(clock: Callable[[], ClockReading]) -> None:
+    """Let this clock be the one that processes share, in a file and on a server."""
+
+    class Told:
+        """In the place of the server's clock."""
+
+        far = 0.0
+
+        def __init__(self, *_: object) -> None:
+            """Measures nothing."""
+
+        def __call__(self) -> ClockReading:
+            return clock()
+
+        def heard(self, epoch: str, at: float, sent: float, received: float) -> bool:
+            """The server's clock is not listened to."""
+            return False
+
+    vars(importlib.import_module("smart_model_router.assembly"))["here"] = clock
+    vars(importlib.import_module("smart_model_router_stats.server_clock"))["ServerClock"] = Told
+
+
+def kept_at(where: str) -> dict[str, Any]:
+    """The section `store` for a file, or for a server."""
+    return {"shared_url": where} if "://" in where else {"path": where}
 
 
 def trust_the_store() -> None:
     """Wait for the store however slow the machine is: a store that does not answer is the subject of other tests."""
     vars(importlib.import_module("smart_model_router.coordination.store_health"))["SLOW_SECONDS"] = PATIENCE
     vars(importlib.import_module("smart_model_router_stats.shared_sqlite"))["_BLOCKING_SECONDS"] = PATIENCE
+    server_state = vars(importlib.import_module("smart_model_router_stats.shared_optimistic"))
+    server_state["_BLOCKING_SECONDS"] = PATIENCE
     SqliteFile.opened.__defaults__ = (PATIENCE,)
 
 
@@ -80,7 +109,7 @@ def make_router(
             for name in providers
         },
         "resilience": {"patience": {"minimum": "600s"}},  # a probe ends when the test says so
-        "store": {"path": path, **store},
+        "store": {**kept_at(path), **store},
     }
     sinks = [sink] if sink is not None else []
     return SmartModelRouter.from_config(config, providers={**providers, **spare}, sinks=sinks)
@@ -192,7 +221,7 @@ async def keyed(path: str, key: str) -> None:
         "providers": {"t": {"kind": "openai_compatible", "base_url": "http://fake.invalid", "api_key": key}},
         "models": {"t": {"tiers": [{"targets": ["t/m"]}], "last_resort": []}},
         "routing": {"max_wait": "1ms"},
-        "store": {"path": path},
+        "store": kept_at(path),
     }
     async with SmartModelRouter.from_config(config, providers={"t": FakeProvider(DOWN)}) as router:
         await asyncio.gather(*(router.chat(ask("t")) for _ in range(5)), return_exceptions=True)
@@ -275,7 +304,7 @@ async def limited(path: str, url: str, count: str) -> None:
         "version": 1,
         "providers": {"p": {"kind": "openai", "base_url": url, "api_key": "k", "bulkhead": 50}},
         "models": {"smart": {"tiers": [{"targets": ["p/m"]}], "last_resort": []}},
-        "store": {"path": path},
+        "store": kept_at(path),
     }
     async with SmartModelRouter.from_config(config) as router:
 
@@ -302,7 +331,7 @@ async def client(path: str, rpm: str) -> None:
     vars(importlib.import_module("smart_model_router.gateway.client_keys"))["LEASE_WAIT"] = PATIENCE
     vars(importlib.import_module("smart_model_router.core.client_limits"))["LOOK_AGAIN"] = 1e-6
     clocks = [here()]
-    vars(importlib.import_module("smart_model_router.assembly"))["here"] = lambda: clocks[-1]
+    tell_time(lambda: clocks[-1])
     async with make_router(path, {"a": FakeProvider()}) as router:
         ring = KeyRing({"team": GatewayKeyConfig(key=Secret("vk"), rpm=int(rpm))})
         ring.share(router.client_leases)
@@ -324,7 +353,7 @@ def narrow(path: str, provider: FakeProvider) -> SmartModelRouter:
         "version": 1,
         "providers": {"a": {"kind": "openai_compatible", "base_url": "http://fake.invalid", "bulkhead": 2}},
         "models": {"a": {"tiers": [{"targets": ["a/m"]}], "last_resort": []}},
-        "store": {"path": path},
+        "store": kept_at(path),
     }
     return SmartModelRouter.from_config(config, providers={"a": provider})
 
@@ -346,7 +375,7 @@ async def queue_up(path: str) -> None:
     """Make a request at each instant of the input; tell of each if it was served within so many seconds."""
     trust_the_store()
     clocks = [here()]
-    vars(importlib.import_module("smart_model_router.assembly"))["here"] = lambda: clocks[-1]
+    tell_time(lambda: clocks[-1])
     async with narrow(path, FakeProvider()) as router:
         while line := await asyncio.to_thread(sys.stdin.readline):
             instant, seconds = map(float, line.split())
@@ -375,7 +404,7 @@ async def crowd(path: str, url: str, slots: str, model: str, patience: str) -> N
         "providers": {"p": {"kind": "openai", "base_url": url, "api_key": "k", "bulkhead": int(slots)}},
         "models": {"smart": {"tiers": [{"targets": [f"p/{model}"]}], "last_resort": []}},
         "resilience": {"adaptive": {"enabled": False}},
-        "store": {"path": path},
+        "store": kept_at(path),
     }
     async with SmartModelRouter.from_config(config, sinks=[Listener()]) as router:
         wanted = 0

@@ -61,6 +61,10 @@ def store_findings(store: StoreConfig) -> list[DoctorFinding]:
     found = [_library()]
     if store.stats_url is not None:
         found.append(_statistics_server(store))
+    if store.shared_url is not None and store.shared_state:
+        from smart_model_router.cli.doctor_servers import shared_server_findings  # noqa: PLC0415 - brings its client
+
+        found += shared_server_findings(store)
     if store.path is None:
         if store.stats_url is None:
             found.append(DoctorFinding("ok", "store", "none: statistics live in memory (store.path)"))
@@ -69,7 +73,7 @@ def store_findings(store: StoreConfig) -> list[DoctorFinding]:
     if store.stats_url is None:
         told = "statistics stay in memory until `store.path` names a file that can be written"
         found.append(_file("store", path, STATS_MIGRATIONS, told))
-    if store.shared_state:
+    if store.shared_state and store.shared_url is None:
         told = "breakers, cooldowns, limits and what the operator says are not shared and end with the process"
         found.append(_file("shared state", state_path(path), STATE_MIGRATIONS, told))
     if store.response_ttl > 0:

@@ -213,7 +213,7 @@ def acting(action: str) -> Walk:
     """The walk that does one of ACTIONS to what the body names: `{"name": a target or a provider}`.
 
     The body may say `why`, and `by`, a name beside the key's. The reply says how far the word reaches: `scope` is
-    `host` once every process of the host can hear it, else `process`, and `note` says why.
+    `host` or `fleet` once every process there can hear it, else `process`, and `note` says why.
     """
     act = ACTIONS[action]
 
@@ -229,7 +229,8 @@ def acting(action: str) -> Walk:
             act(generation.router, target, by=f"{by} ({api_client.name})" if by else api_client.name, why=why)
         note = await generation.router.publish_word()
         told = [asdict(status) for status in generation.router.targets() if status.id in chosen]
-        await incoming.reply(json_reply({"targets": told, "scope": "process" if note else "host", "note": note}))
+        far = "host" if generation.config.store.shared_url is None else "fleet"
+        await incoming.reply(json_reply({"targets": told, "scope": "process" if note else far, "note": note}))
 
     return walk
 

@@ -305,3 +305,32 @@ def test_fallbacks_may_be_mappings(written: str) -> None:
     )
     assert [tier["name"] for tier in told.config["models"]["a"]["tiers"]] == ["a", "b"]
     assert ("temperature" in written) == any(entry.verdict == "left out" for entry in told.entries)
+
+
+DEPLOYMENT = "model_list: [{model_name: m, litellm_params: {model: openai/m}}]\n"
+
+
+@pytest.mark.parametrize(
+    ("settings", "url"),
+    [
+        ("{redis_url: os.environ/REDIS_URL, redis_port: 1}", "${REDIS_URL}"),
+        ("{redis_url: 'rediss://u:p@h:6380/1'}", "rediss://u:p@h:6380/1"),
+        ("{redis_host: h}", "redis://h:6379/0"),
+        ("{redis_host: os.environ/H, redis_port: os.environ/P, redis_db: 2}", "redis://${H}:${P}/2"),
+        ("{redis_host: h, redis_password: os.environ/S}", "redis://:${S}@h:6379/0"),
+        ("{redis_host: h, redis_password: 'a/b@c'}", "redis://:a%2Fb%40c@h:6379/0"),
+        ("{redis_port: 1992}", None),
+    ],
+)
+def test_redis_becomes_the_server_of_a_fleet(settings: str, url: str | None) -> None:
+    """A URL, or the parts of one; a port alone is left out."""
+    made = taken(f"{DEPLOYMENT}router_settings: {settings}\n")
+    assert made.config.get("store", {}).get("shared_url") == url
+
+
+def test_a_database_becomes_that_of_statistics() -> None:
+    """What differs is said: keys are elsewhere."""
+    made = taken(f"{DEPLOYMENT}general_settings: {{database_url: os.environ/DB}}\n")
+    assert made.config["store"] == {"stats_url": "${DB}"}
+    (entry,) = [entry for entry in made.entries if entry.to == "store.stats_url"]
+    assert "statistics alone" in entry.note

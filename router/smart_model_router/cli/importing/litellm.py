@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
+from urllib.parse import quote
 
 from smart_model_router.cli.importing import import_report as values
 from smart_model_router.cli.importing import litellm_names as names
@@ -38,7 +39,19 @@ _FIGURES: tuple[tuple[Path, Path, int, int, str], ...] = (
     (("litellm_settings", "num_retries"), ("routing", "attempts_per_tier"), 1, 1, _RETRIES),
     (("general_settings", "max_request_size_mb"), ("gateway", "body_bytes"), 0, 1_048_576, ""),
 )
+_REDIS_CHANGED = "limits, breakers and the operator's word; needs the extra `valkey`"
+_DATABASE_CHANGED = "statistics alone, in a schema of its own; needs the extra `postgres`"
 _CALLBACKS = ("callbacks", "success_callback", "failure_callback", "service_callback")
+
+
+def _redis_url(given: dict[str, str]) -> str:
+    """The URL of the parts; a reference in it is written out when it is read. "" without a host."""
+    if "redis_host" not in given:
+        return ""
+    parts = {key: raw if raw.startswith("os.environ/") else quote(raw, safe="") for key, raw in given.items()}
+    texts = {key: values.text(part) for key, part in parts.items()}
+    password = f":{texts['redis_password']}@" if "redis_password" in texts else ""
+    return f"redis://{password}{texts['redis_host']}:{texts.get('redis_port', '6379')}/{texts.get('redis_db', '0')}"
 
 
 class Settings:
@@ -63,6 +76,7 @@ class Settings:
             self._report.mapped(("general_settings", "completion_model"), "routing.default_model", "for unknown names")
         for key in _CALLBACKS:
             self._callbacks(("litellm_settings", key))
+        self._servers()
         self._rest()
         return self.made
 
@@ -121,6 +135,22 @@ class Settings:
         if isinstance(raw, str) and raw.strip():
             self._set(("gateway", "keys", "master"), {"key": values.text(raw), "admin": True})
             self._report.mapped(path, "gateway.keys.master")
+
+    def _servers(self) -> None:
+        """Redis, over which LiteLLM's processes share their figures, and its database."""
+        keys = ("redis_url", "redis_host", "redis_port", "redis_password", "redis_db")
+        given = {key: raw for key in keys if isinstance(raw := self._given(("router_settings", key)), str)}
+        url = values.text(given["redis_url"]) if "redis_url" in given else _redis_url(given)
+        if url:
+            self._set(("store", "shared_url"), url)
+            used = ("redis_url",) if "redis_url" in given else keys
+            for key in given.keys() & set(used):
+                self._report.mapped(("router_settings", key), "store.shared_url", _REDIS_CHANGED)
+        path: Path = ("general_settings", "database_url")
+        raw = self._given(path)
+        if isinstance(raw, str) and raw.strip():
+            self._set(("store", "stats_url"), values.text(raw))
+            self._report.mapped(path, "store.stats_url", _DATABASE_CHANGED)
 
     def _callbacks(self, path: Path) -> None:
         raw = self._given(path)

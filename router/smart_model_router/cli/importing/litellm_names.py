@@ -125,13 +125,13 @@ _HALF_A_PRICE = ("a price is one of prompts and one of answers", "give the targe
 _BODY = ("requests get no such parameter", "let the caller send it")
 _SPEND = ("spend per user, team and provider is not kept", "give each key of `gateway.keys` its usd_per_day")
 _REDIS = (
-    "state shared through Redis is not mapped yet",
-    "name a file in `store.path`: the processes of a host share limits and states there",
+    "the address of Redis is not known",
+    "name the server in `store.shared_url` (docs/how-to/machines.md)",
 )
 _CACHE = ("answers are not cached", "put a cache in front of the gateway")
 _DATABASE = (
-    "a database is not mapped yet",
-    "write keys into `gateway.keys`, and name a file in `store.path` for statistics",
+    "keys, teams and models do not live in a database",
+    "write keys into `gateway.keys`; statistics may go to `store.stats_url`",
 )
 _LOGS = ("log levels are no configuration", "see `telemetry.log` for a line for each request")
 _ALERTS = ("the router sends no alerts", "let Prometheus alert on /metrics (docs/observability.md)")
@@ -236,7 +236,6 @@ LEFT_OUT: Mapping[str, Mapping[str, Why]] = MappingProxyType(
             ),
             **dict.fromkeys(
                 (
-                    "database_url",
                     "database_connection_pool_limit",
                     "database_connection_timeout",
                     "store_model_in_db",

