@@ -34,7 +34,6 @@ from smart_model_router.flow.kept_responses import KeptResponses
 from smart_model_router.flow.state import RouterState
 from smart_model_router.flow.wildcards import WildcardRoutes
 from smart_model_router.observability.monitor import sinks_of
-from smart_model_router.observability.store_reader import configured_server
 from smart_model_router_providers.classify import classify_exception
 from smart_model_router_stats.book import StatsBook, SupportsPast
 
@@ -216,6 +215,8 @@ def open_store(config: RouterConfig, clock: Clock) -> StatsStore | None:
 
     limits = Limits(retention=86_400.0 * settings.retention_days, size_bytes=settings.size_limit_mb * 1024 * 1024)
     if settings.stats_url is not None:
+        from smart_model_router.observability.store_reader import configured_server  # noqa: PLC0415 - brings sqlite3
+
         server = configured_server(settings)
         from smart_model_router_stats.postgres_stats import PostgresStatsStore  # noqa: PLC0415 - an extra
 

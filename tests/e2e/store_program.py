@@ -105,6 +105,8 @@ async def write(path: str, count: str, target: str, out: str) -> None:
             if number % 7 == 0:
                 await store.flush()
                 told.write(f"{store.acknowledged}\n")
+        while not await store.flush():  # noqa: ASYNC110 - a server that is away takes nothing at the end either
+            await asyncio.sleep(0.05)
         await store.aclose()
         told.write(f"{store.acknowledged}\n")
 

@@ -6,9 +6,11 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Generator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,6 +22,7 @@ from smart_model_router import SmartModelRouter
 from smart_model_router.domain.events import BreakerChanged, Event, StoreChanged
 from smart_model_router.domain.outcome import FailureClass, Usage
 from smart_model_router.testing import FakeProvider
+from smart_model_router_providers.fault import FaultServer
 from smart_model_router_stats import postgres_stats
 from smart_model_router_stats.batched_store import CELL_LIMIT, QUEUE_LIMIT
 from smart_model_router_stats.housekeeping import Limits
@@ -31,6 +34,8 @@ from smart_model_router_stats.postgres_stats import PostgresStatsStore
 from tests.database_servers import PostgresServer, free_port, running
 from tests.e2e.command import SECONDS, Smr, StartedProgram, program
 from tests.e2e.eventually import PATIENCE, becomes
+from tests.e2e.gateways import Served, fleet, served
+from tests.e2e.gateways import becomes as shows
 from tests.store_files import attempt
 
 PROGRAM = Path(__file__).with_name("store_program.py")
@@ -237,23 +242,25 @@ async def test_an_answer_that_is_lost_adds_nothing_twice(url: str, monkeypatch: 
 
 
 @pytest.mark.asyncio
-async def test_a_server_that_stands_still_is_said(own_server: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_server_that_stands_still_is_said(server: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither its connections nor its door answer; closing takes no long time, and what waited is written later."""
     monkeypatch.setattr(postgres_stats, "ANSWER_SECONDS", 0.3)
-    url = own_server.new_database()
+    url = server.new_database()
     store = PostgresStatsStore(StatsServer(url), interval=0.01)
     store.observe(attempt())
     assert await becomes(lambda: store.acknowledged == 1)
     stopped = backends(url)
-    own_server.suspend()
+    server.suspend()
     for pid in stopped:
         os.kill(pid, signal.SIGSTOP)
-    store.observe(attempt())
-    assert await becomes(lambda: store.status.state == "degraded")
-    assert store.status.reason == "it does not answer"
-    for pid in stopped:
-        os.kill(pid, signal.SIGCONT)
-    own_server.resume()
+    try:
+        store.observe(attempt())
+        assert await becomes(lambda: store.status.state == "degraded")
+        assert store.status.reason == "it does not answer"
+    finally:
+        for pid in stopped:
+            os.kill(pid, signal.SIGCONT)
+        server.resume()
     assert await becomes(lambda: store.acknowledged == 2)
     await store.aclose()
     assert calls(url) == {"a/big": 2}
@@ -450,6 +457,32 @@ def test_a_fork_shares_nothing_but_the_server(url: str) -> None:
     assert told(url, "SELECT count(*) FROM v_writers") == [(2,)]
 
 
+def test_gateways_of_two_machines_have_one_store(url: str, tmp_path: Path) -> None:
+    """Each shows the calls of both under `scope=store`; what wrote them is known by machine and process."""
+    folders = [tmp_path / "one", tmp_path / "two"]
+    for folder in folders:
+        folder.mkdir()
+    with FaultServer() as upstream, ExitStack() as stack:
+        config = {**fleet(upstream), "store": {"stats_url": url}}
+        gateways = [stack.enter_context(served(config, folder)) for folder in folders]
+        for gateway in gateways:
+            reply = httpx2.post(
+                f"{gateway.base_url}/v1/chat/completions", json={**BODY, "model": "smart"}, timeout=SECONDS
+            )
+            assert reply.status_code == 200
+
+        def stored(gateway: Served) -> dict[str, Any]:
+            told: dict[str, Any] = httpx2.get(f"{gateway.base_url}/api/stats?scope=store", timeout=SECONDS).json()
+            return told
+
+        for gateway in gateways:
+            assert shows(lambda gateway=gateway: stored(gateway).get("targets", {}).get("ao/big", {}).get("calls") == 2)  # type: ignore[misc]
+        assert stored(gateways[0])["scope"] == "fleet"
+        writers = told(url, "SELECT machine, pid FROM v_writers")
+    assert {machine for machine, _ in writers} == {socket.gethostname()}
+    assert {pid for _, pid in writers} >= {gateway.process.pid for gateway in gateways}
+
+
 # Commands ---------------------------------------------------------------------------------------------------------
 
 
@@ -518,15 +551,16 @@ def test_a_dashboard_of_a_server(filled: str) -> None:
     assert "hush-hush" not in page + picture
 
 
-@pytest.mark.parametrize("command", ["stats", "top", "dashboard"])
-def test_what_cannot_be_read_is_a_line_and_3(smr: Smr, server: PostgresServer, command: str) -> None:
+def test_what_cannot_be_read_is_a_line_and_3(smr: Smr, server: PostgresServer) -> None:
     """No server, no schema of ours, no URL: each says what it is, without the password."""
-    empty = server.new_database().replace("postgres@", "postgres:hush-hush@")
-    for place, reason in (
-        (f"postgresql://u:hush-hush@127.0.0.1:{free_port()}/d", "refused"),
-        (empty, "it has no schema smr_stats"),
-        ("postgresql://u:hush-hush@127.0.0.1/d?hush-hush=1", "it is no URL of a PostgreSQL database"),
-        ("postgresql:///d", "a host is needed"),
+    nowhere = f"postgresql://u:hush-hush@127.0.0.1:{free_port()}/d"
+    for command, place, reason in (
+        ("stats", nowhere, "refused"),
+        ("top", nowhere, "refused"),
+        ("dashboard", nowhere, "refused"),
+        ("stats", server.new_database().replace("postgres@", "postgres:hush-hush@"), "it has no schema smr_stats"),
+        ("stats", "postgresql://u:hush-hush@127.0.0.1/d?hush-hush=1", "it is no URL of a PostgreSQL database"),
+        ("stats", "postgresql:///d", "a host is needed"),
     ):
         done = smr(command, "--db", place)
         assert (done.returncode, done.stdout) == (3, "")

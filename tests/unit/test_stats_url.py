@@ -6,12 +6,14 @@ import sys
 from typing import Any
 
 import pytest
+from psycopg import OperationalError
 
 from smart_model_router import SmartModelRouter
 from smart_model_router.config import RouterConfig
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.observability.store_reader import configured_server, reader_at, reader_of
 from smart_model_router_stats.postgres_schema import SCHEMA
+from smart_model_router_stats.postgres_server import StatsServer
 from smart_model_router_stats.reading import FileReader
 
 
@@ -47,6 +49,13 @@ def test_a_url_that_the_client_cannot_read_is_refused_before_anything_is_opened(
     with pytest.raises(ConfigurationError, match="no URL of a PostgreSQL database") as refused:
         SmartModelRouter.from_config(config("postgresql://u@host/d?hush=1"))
     assert "hush" not in str(refused.value)
+
+
+def test_a_reason_has_no_password() -> None:
+    """Whatever the server says; and it is one line."""
+    server = StatsServer("postgresql://u:hush%20hush@host/d?sslmode=require")
+    assert server.reason(OperationalError("no\n  entry for hush hush")) == "no entry for ***"
+    assert "hush" not in server.name
 
 
 def test_without_the_extra_its_name_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,14 +35,22 @@ def test_a_changed_default_is_noticed() -> None:
     assert rendered(changed) != changed
 
 
-_IMPORTS = """
+_HEAVY = {"pydantic", "yaml", "genai_prices", "httpx2", "openai", "anthropic", "sqlite3", "psycopg", "valkey"}
+_IMPORTS = f"""
 import sys
 from smart_model_router.config import RouterConfig
-print(sorted({"pydantic", "yaml", "genai_prices", "httpx2", "openai", "anthropic"} & set(sys.modules)))
+print(sorted({_HEAVY} & set(sys.modules)))
 """
 
 
 def test_importing_the_configuration_is_light() -> None:
     """Whoever imports RouterConfig pays for neither pydantic nor yaml nor the price list."""
     done = subprocess.run([sys.executable, "-c", _IMPORTS], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_importing_the_router_brings_no_store() -> None:
+    """Neither SQLite nor the client of a server, unless the configuration names one."""
+    code = "import sys, smart_model_router.assembly; print(sorted({'sqlite3', 'psycopg', 'valkey'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
