@@ -25,6 +25,9 @@ from smart_model_router.domain.shared_state import (
     Deadline,
     SharedStateError,
 )
+from smart_model_router_stats.postgres_reading import FleetReader
+from smart_model_router_stats.postgres_server import StatsServer
+from smart_model_router_stats.postgres_stats import PostgresStatsStore
 from smart_model_router_stats.server_clock import ServerClock
 from smart_model_router_stats.shared_optimistic import ServerSharedState
 from smart_model_router_stats.shared_postgres import postgres_rows
@@ -39,6 +42,7 @@ from tests.database_servers import (
     valkey_program,
 )
 from tests.e2e.eventually import becomes
+from tests.store_files import attempt
 
 if TYPE_CHECKING:
     from smart_model_router_stats.row_server import RowServer
@@ -289,6 +293,26 @@ async def test_pgbouncer_in_transaction_mode() -> None:
             ask = BucketAsk(key="a/m requests", capacity=60, rate=1e-6, most=60, want=2, least=1)
             granted = await asyncio.gather(*(settle() for _ in range(8)))
             assert sum(granted) == 60
+
+
+@pytest.mark.asyncio
+async def test_statistics_behind_pgbouncer_in_transaction_mode() -> None:
+    """Eight writers over three connections of the server, and a reader: the sum is there."""
+    with running(PostgresServer) as server:
+        postgres = cast("PostgresServer", server)
+        url = postgres.new_database()
+        with pgbouncer(postgres) as port:
+            there = StatsServer(url.replace(str(postgres.port), str(port)))
+            stores = [PostgresStatsStore(there, interval=0.01) for _ in range(8)]
+            for number in range(100):
+                for store in stores:
+                    store.observe(attempt(f"a/m{number % 7}"))
+                await asyncio.sleep(0)
+            assert all(await asyncio.gather(*(store.flush() for store in stores)))
+            for store in stores:
+                await store.aclose()
+            view = FleetReader(there).view()
+    assert (sum(stats.calls for stats in view.figures.targets.values()), view.writers) == (800, 8)
 
 
 def test_servers_are_skipped_by_name(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -439,9 +439,10 @@ async def test_the_newest_requests_stay(url: str) -> None:
     assert told(url, "SELECT request_id FROM v_requests") == newest
 
 
-def test_a_program_that_never_closes_its_router_leaves_its_statistics(url: str) -> None:
+@pytest.mark.parametrize("ending", ["leave", "leave_loop"])
+def test_a_program_that_never_closes_its_router_leaves_its_statistics(url: str, ending: str) -> None:
     """What was not yet written is written at its end, which takes no long time."""
-    left = StartedProgram(PROGRAM, "leave", url, 30)
+    left = StartedProgram(PROGRAM, ending, url, 30)
     out, errors = left.communicate(timeout=SECONDS)
     assert (left.returncode, "Traceback" in errors) == (0, False)
     assert time.monotonic() - float(out) < 20
