@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-import logging
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -27,15 +29,14 @@ T = TypeVar("T")
 
 SCHEMA = "smr_shared"
 _CONNECTIONS = 2
-_ANSWER_SECONDS = 1.0
-"""Where a lock is waited for longer, the server gives up: no transaction of ours takes that long."""
+_CONNECTING_SECONDS = 2
 
 
 class PostgresRows:
     """The rows of one namespace, by one loop's connections."""
 
-    def __init__(self, pool: Any, namespace: str, told: Callable[[BaseException], str]) -> None:
-        self._pool = pool
+    def __init__(self, connections: _Connections, namespace: str, told: Callable[[BaseException], str]) -> None:
+        self._connections = connections
         self._namespace = namespace
         self._told = told
         self._prepared = False
@@ -100,7 +101,7 @@ class PostgresRows:
 
     async def aclose(self) -> None:
         """Close the connections."""
-        await self._pool.close()
+        await self._connections.aclose()
 
     async def _settle(
         self, connection: Any, asks: Sequence[BucketAsk | BudgetAsk | SlotAsk], here: ClockReading, epoch: str
@@ -152,32 +153,47 @@ class PostgresRows:
         return Leased(at, grants)
 
     async def _ask(self, question: Callable[[Any], Awaitable[T]]) -> T:
-        import psycopg  # noqa: PLC0415 - an extra, which made the pool
-        import psycopg_pool  # noqa: PLC0415 - as above
+        import psycopg  # noqa: PLC0415 - an extra
 
         try:
-            if not self._prepared:
-                await self._pool.open()
-            async with self._pool.connection() as connection:
+            async with self._connections.one() as connection:
                 if not self._prepared:
                     await prepare(connection, SCHEMA, migrations())
                     self._prepared = True
                 return await question(connection)
-        except psycopg_pool.PoolTimeout as error:  # it does not say why
-            raise SharedStateError(await self._refusal() or self._told(error)) from error
-        except (psycopg.Error, psycopg_pool.PoolClosed, OSError, TimeoutError) as error:
+        except (psycopg.Error, OSError, TimeoutError) as error:
             raise SharedStateError(self._told(error)) from error
 
-    async def _refusal(self) -> str:
-        """Say why the server accepts no connection; "" where it accepts one now."""
-        import psycopg  # noqa: PLC0415 - an extra, which made the pool
 
-        try:
-            connection = await psycopg.AsyncConnection.connect(self._pool.conninfo, **self._pool.kwargs)
-        except (psycopg.Error, OSError) as error:
-            return self._told(error)
-        await connection.close()
-        return ""
+class _Connections:
+    """At most `most` connections, made when they are needed. One that was left in the middle is not used again."""
+
+    def __init__(self, connect: Callable[[], Awaitable[Any]], most: int) -> None:
+        self._connect = connect
+        self._free = asyncio.Semaphore(most)
+        self._idle: list[Any] = []
+        self._closed = False
+
+    @asynccontextmanager
+    async def one(self) -> AsyncGenerator[Any]:
+        """Lend one; wait for it where all are lent."""
+        async with self._free:
+            connection = self._idle.pop() if self._idle else await self._connect()
+            try:
+                yield connection
+            except BaseException:
+                await connection.close()
+                raise
+            if self._closed:
+                await connection.close()
+            else:
+                self._idle.append(connection)
+
+    async def aclose(self) -> None:
+        """Close those that are not lent, and the others when they come back."""
+        self._closed = True
+        while self._idle:
+            await self._idle.pop().close()
 
 
 @cache
@@ -194,7 +210,6 @@ def postgres_rows(url: str, namespace: str) -> Callable[[], PostgresRows]:
     """Make connections to the database of this URL. Raises ConfigurationError when the extra is missing."""
     try:
         import psycopg  # noqa: PLC0415 - an extra
-        import psycopg_pool  # noqa: PLC0415 - as above
         from psycopg.conninfo import conninfo_to_dict  # noqa: PLC0415 - as above
     except ImportError:
         wanted = "PostgreSQL is an extra: pip install 'smart-model-router[postgres]'"
@@ -208,24 +223,13 @@ def postgres_rows(url: str, namespace: str) -> Callable[[], PostgresRows]:
         text = " ".join(str(error).split()) or type(error).__name__
         return (text.replace(secret, "***") if secret else text)[:300]
 
-    # While the server is away the pool would say so in lines of its own.
-    logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
-
-    async def configure(connection: Any) -> None:
-        await connection.set_autocommit(True)
-        connection.prepare_threshold = None  # pgbouncer may give each transaction another connection
-
-    def connect() -> PostgresRows:
-        pool = psycopg_pool.AsyncConnectionPool(
+    async def connection() -> Any:
+        return await psycopg.AsyncConnection.connect(
             url,
-            min_size=0,
-            max_size=_CONNECTIONS,
-            open=False,
-            timeout=_ANSWER_SECONDS,
-            reconnect_timeout=_ANSWER_SECONDS,
-            configure=configure,
-            kwargs={"connect_timeout": 2, "application_name": "smart-model-router"},
+            autocommit=True,
+            prepare_threshold=None,  # PgBouncer may give each transaction another connection
+            connect_timeout=_CONNECTING_SECONDS,
+            application_name="smart-model-router",
         )
-        return PostgresRows(pool, namespace, told)
 
-    return connect
+    return lambda: PostgresRows(_Connections(connection, _CONNECTIONS), namespace, told)
