@@ -11,7 +11,10 @@ from smart_model_router.core.breaker import CircuitBreaker, Permit, Transition
 from smart_model_router.core.capacity import Bulkhead
 from smart_model_router.core.cooldown import Cooldown
 from smart_model_router.core.gate import Gate
+from smart_model_router.core.own_part import OwnPart
 from smart_model_router.core.target_state import ProviderState
+from smart_model_router.rehearsal.simulation.simulated_server import SimulatedServer
+from smart_model_router_stats import transactions
 
 
 def any_hint_replaces(patch: pytest.MonkeyPatch) -> None:
@@ -79,6 +82,21 @@ def evidence_ignored(patch: pytest.MonkeyPatch) -> None:
 def cost_ignored(patch: pytest.MonkeyPatch) -> None:
     """D7: the open time grows to the owner's cap, however little a failure costs."""
     patch.setattr(breaker, "cap_seconds", lambda loss, least, cap: cap)
+
+
+def no_row_fence(patch: pytest.MonkeyPatch) -> None:
+    """Among machines: the result of a probe counts whatever generation of the breaker it is about."""
+    patch.setattr(transactions, "accepts_breaker", lambda *_: True)
+
+
+def no_epoch(patch: pytest.MonkeyPatch) -> None:
+    """Among machines: a server that takes over has another clock, and goes on in the epoch of the one before."""
+    patch.setattr(SimulatedServer, "begin_epoch", lambda self: None)
+
+
+def whole_limit_alone(patch: pytest.MonkeyPatch) -> None:
+    """Among machines: a process that cannot ask the others takes the whole limit."""
+    patch.setattr(OwnPart, "_size", property(lambda self: (self._limit.capacity, self._limit.rate)))
 
 
 def slot_kept(patch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,7 @@
 """The nightly lane: a thousand seeds at random, then the whole grid. Prints what to run again; 1 on a find.
 
-A seed plays a swarm under all checkers, a cell of the grid (D1, D2) and a storm (D5). Some seeds play more. Before the
-grid, 100,000 seeds of streams that lie (docs/design/wires.md section 6) are judged.
+A seed plays a swarm under all checkers, a cell of the grid (D1, D2), a storm (D5), and machines. Some seeds play more.
+Before the grid, 100,000 seeds of streams that lie (docs/design/wires.md section 6) are judged.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from smart_model_router.rehearsal.simulation import SCENARIOS, simulate
 from smart_model_router.rehearsal.simulation.grid import Cell, whole_grid
 from smart_model_router.rehearsal.simulation.grid_run import replay_command, run_one
 from smart_model_router.rehearsal.simulation.run import simulate_measures
+from smart_model_router.rehearsal.simulation.simulated_machines import simulate_machines
 from tests.lies.judging import violations
 from tests.simulation.drawn_storms import draw_storm
 
@@ -43,7 +44,7 @@ Job = tuple[str, int]
 def jobs(first: int, seeds: int) -> Iterator[Job]:
     """A swarm, a cell and a storm for every seed; each named scenario and all combinations of measures for some."""
     for seed in range(first, first + seeds):
-        yield from (("swarm", seed), ("cell", seed), ("storm", seed))
+        yield from (("swarm", seed), ("cell", seed), ("storm", seed), ("machines", seed))
         if seed % NAMED_EVERY == 0:
             yield from ((name, seed) for name in SCENARIOS if name != "swarm")
         if seed % MEASURES_EVERY == 0:
@@ -94,6 +95,10 @@ def _storm(seed: int) -> Played:
     return f"python -m tools.nightly --storm {seed}", draw_storm(seed).violations
 
 
+def _machines(seed: int) -> Played:
+    return f"smr simulate machines --seed {seed}", lambda: simulate_machines(seed).violations[:1]
+
+
 def _streams(first: int) -> Played:
     def play() -> Iterable[object]:
         return [f"seed {seed}: {one}" for seed in range(first, first + STREAMS_EACH) for one in violations(seed)]
@@ -105,6 +110,7 @@ PLAYED: Mapping[str, Callable[[int], Played]] = {
     "measures": _measures,
     "cell": _drawn_cell,
     "storm": _storm,
+    "machines": _machines,
     "streams": _streams,
     "grid": _grid_cell,
 }

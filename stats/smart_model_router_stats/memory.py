@@ -280,8 +280,9 @@ class MemoryTables:
         """All processes that wrote a row of theirs."""
         return tuple(self._members.values())
 
-    def put_member(self, row: MemberRow) -> None:
+    def put_member(self, row: MemberRow, *, news: bool) -> None:
         """Add or replace it."""
+        self.version += news
         self._members[row.holder] = row
 
     def drop_member(self, row: MemberRow) -> None:

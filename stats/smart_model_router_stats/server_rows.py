@@ -306,9 +306,9 @@ class AttemptTables:
         """All processes that wrote a row of theirs."""
         return self._scan("member", MemberRow)
 
-    def put_member(self, row: MemberRow) -> None:
+    def put_member(self, row: MemberRow, *, news: bool) -> None:
         """Add or replace it."""
-        self._put(row, "member", row.holder, news=False)
+        self._put(row, "member", row.holder, news=news)
 
     def drop_member(self, row: MemberRow) -> None:
         """Remove it."""

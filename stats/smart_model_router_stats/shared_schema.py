@@ -306,9 +306,11 @@ class SqliteTables:
         """All processes that wrote a row of theirs."""
         return members_in(self._connection)
 
-    def put_member(self, row: MemberRow) -> None:
+    def put_member(self, row: MemberRow, *, news: bool) -> None:
         """Add or replace it."""
         self._put("member", member_columns(row))
+        if news:
+            self._connection.execute(_VERSION)
 
     def drop_member(self, row: MemberRow) -> None:
         """Remove it."""

@@ -143,8 +143,8 @@ class Tables(Protocol):
         """All processes that wrote a row of theirs, in no order."""
         ...
 
-    def put_member(self, row: MemberRow) -> None:
-        """Add or replace it. It is no news: a process that writes its own row is told of all the others."""
+    def put_member(self, row: MemberRow, *, news: bool) -> None:
+        """Add or replace it; a new one is news to the others. Each is told of all when it writes its own."""
         ...
 
     def drop_member(self, row: MemberRow) -> None:
@@ -204,7 +204,11 @@ def claim(tables: Tables, rows: Sequence[BreakerRow], here: ClockReading) -> Cla
 
 def renew(tables: Tables, rows: Sequence[BreakerRow]) -> tuple[BreakerRow, ...]:
     """Extend the leases that are still held; those rows."""
-    held = [row for row in rows if (known := tables.breaker(row.key)) is not None and known.gen == row.gen]
+    held = [
+        row
+        for row in rows
+        if (known := tables.breaker(row.key)) is not None and (known.gen, known.holder) == (row.gen, row.holder)
+    ]
     for row in held:
         tables.put_breaker(row)
     return tuple(held)
@@ -217,7 +221,7 @@ def publish(tables: Tables, changes: Changes, here: ClockReading) -> SharedView:
     """
     for breaker in changes.breakers:
         known = tables.breaker(breaker.key)
-        if accepts_breaker(known, breaker):
+        if accepts_breaker(known, breaker, here):
             tables.put_breaker(replace(breaker, gen=1 if known is None else known.gen + 1))
     for rest in changes.rests:
         before = tables.rest(rest.key)
@@ -248,13 +252,14 @@ def publish(tables: Tables, changes: Changes, here: ClockReading) -> SharedView:
 
 def _enrol(tables: Tables, new: MemberRow, here: ClockReading) -> None:
     """Write a process's row, or remove that of one which ends; and remove those of processes long gone."""
-    for row in tuple(tables.members()):
+    known = tuple(tables.members())
+    for row in known:
         if row.holder != new.holder and is_forgotten(row, here):
             tables.drop_member(row)
     if new.over:
         tables.drop_member(new)
     else:
-        tables.put_member(new)
+        tables.put_member(new, news=all(row.holder != new.holder for row in known))
 
 
 def lease(tables: Tables, asks: Sequence[BucketAsk | BudgetAsk], here: ClockReading) -> tuple[BucketGrant, ...]:

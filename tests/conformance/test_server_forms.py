@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -60,9 +61,9 @@ async def process(connect: Callable[[], RowServer]) -> AsyncGenerator[ServerShar
         await state.aclose()
 
 
-def row(gen: int = 0, step: int = 0) -> BreakerRow:
-    """An open breaker."""
-    until = Deadline.after(600.0, ALONE)
+def row(gen: int = 0, step: int = 0, epoch: str = ALONE.boot) -> BreakerRow:
+    """An open breaker, written in an epoch."""
+    until = Deadline.after(600.0, replace(ALONE, boot=epoch))
     return BreakerRow(owner="a/m", kind="whole", provider="a", state="open", until=until, step=step, gen=gen)
 
 
@@ -187,7 +188,7 @@ async def test_a_promoted_replica_begins_a_new_epoch() -> None:
                 with second.client() as client:
                     assert await becomes(lambda: client.info("replication")["master_link_status"] == "up")
                     client.execute_command("REPLICAOF", "NO", "ONE")
-                held = (await one.publish(Changes((row(gen=1, step=2),)))).breakers[0]
+                held = (await one.publish(Changes((row(gen=1, step=2, epoch=one.epoch),)))).breakers[0]
                 assert held.gen == 2
             async with process(valkey_rows(second.url, "f")) as after:
                 view = await after.poll()
@@ -235,7 +236,8 @@ async def test_a_promoted_standby_begins_a_new_epoch() -> None:
                 primary.kill()
                 with psycopg.connect(standby.url_of("postgres"), autocommit=True) as connection:
                     connection.execute("SELECT pg_promote()")
-                await patiently(lambda: two.publish(Changes((row(gen=1, step=2),))))
+                await patiently(lambda: two.publish(Changes((row(step=9),))))
+                await two.publish(Changes((row(gen=1, step=2, epoch=two.epoch),)))
                 view = await two.poll()
                 assert view is not None
                 assert [(breaker.step, breaker.gen) for breaker in view.breakers] == [(2, 2)]

@@ -13,6 +13,7 @@ from smart_model_router.rehearsal.simulation.grid import NAMED, select, whole_gr
 from smart_model_router.rehearsal.simulation.grid_run import HEADINGS, run_many
 from smart_model_router.rehearsal.simulation.run import NAMES, simulate_measures, timeline, verdict
 from smart_model_router.rehearsal.simulation.simulated_fleet import Report, simulate_fleet
+from smart_model_router.rehearsal.simulation.simulated_machines import MachinesReport, simulate_machines
 
 if TYPE_CHECKING:
     from smart_model_router.cli.commands import Simulate
@@ -50,9 +51,11 @@ def _run_grid(asked: Simulate) -> int:
 _MEASURES = "measures"
 _FLEET = "fleet"
 _GRID = "grid"
+_MACHINES = "machines"
 _MORE = {
     _MEASURES: "skirmish under all 32 combinations of the measures: nothing crashes, hangs or leaks.",
     _FLEET: "200 routers and 50 targets for an hour; takes minutes.",
+    _MACHINES: "20 machines share state on a server, whatever becomes of it, of the network and of the machines.",
     _GRID: "60 ill fleets beside a plain loop without the router; --all: the whole grid, for hours.",
 }
 
@@ -74,6 +77,8 @@ def run(asked: Simulate) -> int:
         return _run_grid(asked)
     if asked.narrows_grid:
         raise ConfigurationError("scenario", scenario, "only grid takes --cells, --requests, --seeds, --jobs and --all")
+    if scenario == _MACHINES:
+        return _machines(simulate_machines(seed), as_json)
     if scenario == _FLEET:
         return _fleet(simulate_fleet(seed), as_json)
     if scenario == _MEASURES:
@@ -104,6 +109,14 @@ def _tell(history: History, as_json: bool, *, brief: bool = False) -> int:
     for line in verdict(history):
         print_answer(line + "\n")
     return code
+
+
+def _machines(report: MachinesReport, as_json: bool) -> int:
+    if as_json:
+        print_json(report.to_dict())
+    else:
+        print_answer("".join(f"{line}\n" for line in report.lines()))
+    return ExitCode.FAILED if report.violations else ExitCode.OK
 
 
 def _fleet(report: Report, as_json: bool) -> int:

@@ -47,6 +47,11 @@ class SharedCooldowns:
         """The rows that differ from the shared ones."""
         return tuple(row for owner, entry in self._entries.items() for row in _different(owner, entry, now, here))
 
+    def begin_anew(self) -> None:
+        """Forget all rows: the store began anew, and its generations count from other rows."""
+        for entry in self._entries.values():
+            entry.known.clear()
+
     def miss(self, view: SharedView) -> bool:
         """Forget the rows that are gone from the shared state; True when there are any: its file was removed."""
         there = {row.key for row in view.rests}

@@ -90,6 +90,7 @@ class Coordinator:
         self.members = Members(state.here, machine, version, processes=processes, machines=machines, many_machines=many)
         self._closed = False
         self._heard_at = -math.inf
+        self._boot = state.here().boot
         self._view: SharedView | None = None
         """The newest that the others said."""
         self._begin()
@@ -382,13 +383,22 @@ class Coordinator:
         """Take over what others have changed. The operator's word comes first: a breaker may have moved after it."""
         self._view = view
         now, here = self._state.clock.now(), self._here()
+        if here.boot != self._boot:
+            self._begin_anew(here.boot)
         if self._words.take(view.words, here):
             self.changed()
-        self._breakers.take(view.breakers, now, here)
-        if self._rests.take(view.rests, now, here):
+        if self._breakers.take(view.breakers, now, here) | self._rests.take(view.rests, now, here):
             self.changed()
         self._tokens.take(view.limits, now, here)
         self._breakers.yield_probes(now, here)
+
+    def _begin_anew(self, boot: str) -> None:
+        """Tell a server that began anew whatever is known here. It may have lost its last writes."""
+        self._boot = boot
+        self._breakers.begin_anew()
+        self._rests.begin_anew()
+        self._words.begin_anew()
+        self.changed()
 
     # Beginning, and being without it ------------------------------------------------------------------------
 

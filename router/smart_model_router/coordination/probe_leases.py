@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from smart_model_router.coordination.shared_breakers import SharedBreaker, SharedBreakers
+from smart_model_router.coordination.shared_breakers import RENEW_SECONDS, SharedBreaker, SharedBreakers
 from smart_model_router.coordination.store_health import POLL_SECONDS, StoreReachability
 from smart_model_router.core.gate import Gate
 from smart_model_router.core.lease import Lease
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 PROBE_SECONDS = 0.02
 """Seconds that a request waits for the answer whether the probe is its own."""
-_RENEW_SECONDS = LEASE_SECONDS / 3
 
 
 class ProbeLeases:
@@ -46,7 +45,7 @@ class ProbeLeases:
 
     def begin(self, holder: str) -> None:
         """Ask in this name from now on; earlier claims belong to another loop, or process."""
-        self._holder = holder
+        self._holder = self._breakers.holder = holder
         self.forget()
 
     def forget(self) -> None:
@@ -92,7 +91,7 @@ class ProbeLeases:
         now = self._state.clock.now()
         due = [entry for entry in self._breakers.held if now >= entry.renew_at]
         for entry in due:
-            entry.renew_at = now + _RENEW_SECONDS
+            entry.renew_at = now + RENEW_SECONDS
         until = Deadline.after(LEASE_SECONDS, self._here())
         rows = [replace(entry.held, until=until) for entry in due if entry.held and entry.breaker.probe_in_flight]
         for row in await self._shared.renew(rows) if rows else ():
@@ -119,7 +118,7 @@ class ProbeLeases:
             entry = self._breakers[row.key]
             entry.known = entry.held = row
             entry.until = now + LEASE_SECONDS
-            entry.renew_at = now + _RENEW_SECONDS
+            entry.renew_at = now + RENEW_SECONDS
             entry.breaker.probed_elsewhere(0.0)
         if claim.granted:
             self._state.pump(entries[0].provider)

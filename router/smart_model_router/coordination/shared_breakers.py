@@ -28,6 +28,13 @@ if TYPE_CHECKING:
 Key = tuple[str, str]
 
 _SAME = 0.001
+_CLAIM_SECONDS = 0.5
+"""A lease in our name that is heard of, and not from the answer to a claim, is given back after that.
+
+Either that answer is on its way, or the end of the lease was lost when the store lost its last writes.
+"""
+RENEW_SECONDS = LEASE_SECONDS / 3
+"""The interval in which the lease of a probe is renewed, and after which one that is not used is given back."""
 
 
 @dataclass(slots=True)
@@ -91,13 +98,20 @@ class SharedBreaker:
             return None
         return self.row("open", Deadline.after(max(0.0, until - now), here))
 
-    def take(self, row: BreakerRow, now: float, here: ClockReading) -> Transition | None:
-        """Adopt the row of another process; return the transition that follows here."""
+    def outlasts(self, row: BreakerRow) -> bool:
+        """True when it stays open longer here than `row` says, which was adopted just now."""
+        until = self.breaker.open_until
+        return row.state == "open" and until is not None and until > self.until + _SAME
+
+    def take(self, row: BreakerRow, now: float, here: ClockReading, holder: str) -> Transition | None:
+        """Adopt the row of another process; return the transition that follows here. This one is `holder`."""
         known, breaker = self.known, self.breaker
         if known is not None and row.gen == known.gen:
             self.known = row
             return None
         self.known, self.held = row, None
+        if row.state == "half_open" and row.holder == holder:
+            self.held, self.renew_at = row, now + _CLAIM_SECONDS
         left = remaining(row.until, here, breaker.config.open_cap)
         self.until = now + left
         if row.state == "closed":
@@ -116,6 +130,8 @@ class SharedBreakers:
         self._state = state
         self._owners = owners
         self._entries: dict[Key, SharedBreaker] = {}
+        self.holder = ""
+        """The name in which this process takes probes."""
 
     def __getitem__(self, key: Key) -> SharedBreaker:
         return self._entries[key]
@@ -206,6 +222,11 @@ class SharedBreakers:
                 entry.known, entry.held = there, None
                 entry.until = now + there.until.duration
 
+    def begin_anew(self) -> None:
+        """Forget all rows: the store began anew, and its generations count from other rows."""
+        for entry in self._entries.values():
+            entry.known = entry.held = None
+
     def miss(self, view: SharedView) -> bool:
         """Forget the rows that are gone from the shared state; True when there are any: its file was removed."""
         there: set[Key] = {row.key for row in view.breakers}
@@ -214,13 +235,19 @@ class SharedBreakers:
             entry.known = entry.held = None
         return bool(lost)
 
-    def take(self, rows: Sequence[BreakerRow], now: float, here: ClockReading) -> None:
-        """Adopt the changes of other processes."""
+    def take(self, rows: Sequence[BreakerRow], now: float, here: ClockReading) -> bool:
+        """Adopt the changes of other processes; True when a breaker of ours stays open longer than one of them."""
+        longer = False
         for row in rows:
             entry = self._entries.get(row.key)
-            transition = None if entry is None else entry.take(row, now, here)
-            if entry is not None and transition is not None:
+            if entry is None:
+                continue
+            news = entry.known is None or entry.known.gen != row.gen
+            transition = entry.take(row, now, here, self.holder)
+            if transition is not None:
                 self._moved(entry, transition, now)
+            longer = longer or (news and entry.outlasts(row))
+        return longer
 
     def _moved(self, entry: SharedBreaker, transition: Transition, now: float) -> None:
         moved = Moved(entry.kind, transition)

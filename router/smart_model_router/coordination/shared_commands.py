@@ -28,6 +28,10 @@ class SharedCommands:
             if (known := self._known.get(target)) is not row and (known is None or not _same(known, row))
         )
 
+    def begin_anew(self) -> None:
+        """Forget all rows: the store began anew, and its generations count from other rows."""
+        self._known.clear()
+
     def miss(self, view: SharedView) -> bool:
         """Forget the rows that are gone from the shared state; True when there are any: its file was removed."""
         lost = self._known.keys() - {row.target for row in view.words}

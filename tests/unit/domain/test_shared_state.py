@@ -116,11 +116,14 @@ def test_a_probe_is_due_when_the_open_time_or_its_holders_lease_is_over(state: A
 
 
 def test_a_breaker_is_written_by_who_knows_its_newest_generation() -> None:
-    """A stale holder's generation is an older one: it changes nothing."""
-    assert accepts_breaker(None, breaker())
-    assert accepts_breaker(breaker(gen=4), breaker(gen=4))
-    assert not accepts_breaker(breaker(gen=5), breaker(gen=4))
-    assert not accepts_breaker(None, breaker(gen=4))
+    """A stale holder's generation is an older one, or of a boot whose last writes were lost: it changes nothing."""
+    assert accepts_breaker(None, breaker(), WRITTEN)
+    assert accepts_breaker(breaker(gen=4), breaker(gen=4), WRITTEN)
+    assert not accepts_breaker(breaker(gen=5), breaker(gen=4), WRITTEN)
+    assert not accepts_breaker(None, breaker(gen=4), WRITTEN)
+    later = replace(WRITTEN, boot="the boot after it")
+    assert not accepts_breaker(breaker(gen=4), breaker(gen=4), later)
+    assert accepts_breaker(breaker(gen=4), breaker(gen=4, until=Deadline.after(60.0, later)), later)
 
 
 @pytest.mark.parametrize(

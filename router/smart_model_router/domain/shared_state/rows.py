@@ -187,9 +187,13 @@ def is_due(row: BreakerRow, here: ClockReading) -> bool:
     return row.state != "closed" and remaining(row.until, here, math.inf) <= 0
 
 
-def accepts_breaker(known: BreakerRow | None, new: BreakerRow) -> bool:
-    """True when `new` may replace the known row: its writer knew the newest generation."""
-    return new.gen == (0 if known is None else known.gen)
+def accepts_breaker(known: BreakerRow | None, new: BreakerRow, here: ClockReading) -> bool:
+    """True when `new` may replace the known row: its writer knew the newest generation, and wrote in this boot.
+
+    A store that lost its last writes counts its generations again, in a new boot: what a process decided before is
+    about other rows.
+    """
+    return new.gen == 0 if known is None else new.gen == known.gen and new.until.boot == here.boot
 
 
 def accepts_rest(known: RestRow | None, new: RestRow, here: ClockReading) -> bool:
