@@ -113,8 +113,6 @@ def _faults(config: RouterConfig) -> Iterator[ConfigurationError]:
     if config.workflows.heartbeat > config.workflows.lease / 2:
         wanted = f"at most half of `workflows.lease`, {config.workflows.lease:g}, is needed: one may come late"
         yield ConfigurationError("workflows.heartbeat", config.workflows.heartbeat, wanted)
-    if (url := config.workflows.store_url) is not None and (fault := server_fault(url.reveal(), POSTGRES_SCHEMES)):
-        yield ConfigurationError("workflows.store_url", str(url), fault)
     yield from _of_keys(config)
     yield from _of_cors(config)
     yield from _of_passthrough(config)
@@ -140,10 +138,13 @@ def _of_egress(config: RouterConfig) -> Iterator[ConfigurationError]:
 def _of_servers(config: RouterConfig) -> Iterator[ConfigurationError]:
     store = config.store
     for key, url, schemes in (
+        ("store.url", store.url, POSTGRES_SCHEMES),
         ("store.stats_url", store.stats_url, POSTGRES_SCHEMES),
         ("store.shared_url", store.shared_url, VALKEY_SCHEMES + POSTGRES_SCHEMES),
+        ("workflows.store_url", config.workflows.store_url, POSTGRES_SCHEMES),
     ):
-        if url is not None and (fault := server_fault(url.reveal(), schemes)):
+        of_all = url == store.url and key != "store.url"
+        if url is not None and not of_all and (fault := server_fault(url.reveal(), schemes)):
             yield ConfigurationError(key, MASK, fault)
     if not NAME.fullmatch(store.namespace):
         yield ConfigurationError("store.namespace", store.namespace, NAME_NEEDED)

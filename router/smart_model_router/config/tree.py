@@ -242,7 +242,8 @@ class LastResortConfig(Options):
 class StoreConfig(Options):
     """The file that statistics outlive the process in; None keeps them in memory alone. Processes may share one.
 
-    `stats_url` is a PostgreSQL database that the processes of any number of machines keep their statistics in, instead.
+    `url` is a PostgreSQL database for everything that follows, and for runs of workflows, as far as it is not named
+    apart. `stats_url` is one that the processes of any number of machines keep their statistics in, instead.
     `shared_url` is a server on which they share their state, as one fleet for each `namespace`. There are as many
     `machines` as are counted (0), which matters while it cannot be asked.
 
@@ -254,6 +255,7 @@ class StoreConfig(Options):
     """
 
     path: str | None = None
+    url: Secret | None = None
     stats_url: Secret | None = None
     shared_url: Secret | None = None
     namespace: str = "smr"
@@ -298,6 +300,11 @@ class RouterConfig:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "models", rules.settled_models(self.models))
+        store, runs = self.store, self.workflows.store_url
+        if store.url is not None:  # of all three; what is named apart stays
+            shared, stats = store.shared_url or store.url, store.stats_url or store.url
+            object.__setattr__(self, "store", replace(store, shared_url=shared, stats_url=stats))
+            object.__setattr__(self, "workflows", replace(self.workflows, store_url=runs or store.url))
         rules.check(self)
 
     @classmethod
