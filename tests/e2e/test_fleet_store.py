@@ -426,6 +426,19 @@ async def test_the_oldest_days_go(url: str) -> None:
 
 
 @pytest.mark.asyncio
+async def test_a_year_has_no_more_parts_than_a_season(url: str) -> None:
+    """Kept for a year, minutes lie in parts of four days: a query has to open each of a table's."""
+    now = time.monotonic()
+    store = PostgresStatsStore(StatsServer(url), limits=Limits(retention=365 * 86_400.0))
+    for days in range(40):
+        store.observe(attempt(at=now - 86_400.0 * days))
+    assert await store.flush()
+    await store.aclose()
+    assert told(url, "SELECT count(*), sum(calls)::int FROM v_target_minute") == [(40, 40)]
+    assert told(url, "SELECT count(*) FROM pg_inherits WHERE inhparent = 'sum_minute'::regclass")[0][0] in {10, 11, 12}
+
+
+@pytest.mark.asyncio
 async def test_the_newest_requests_stay(url: str) -> None:
     """As many rows of requests as the limit says."""
     config = {**CONFIG, "store": {"stats_url": url, "response_ttl": 0}}
