@@ -281,4 +281,8 @@ def running(make: Callable[[Path], DatabaseServer]) -> Generator[DatabaseServer]
         yield server
     finally:
         server.kill()
+        end = time.monotonic() + READY_SECONDS
         shutil.rmtree(directory, ignore_errors=True)
+        while directory.exists() and time.monotonic() < end:  # its other processes write a last word
+            time.sleep(0.01)  # noqa: TID251 - they are waited for
+            shutil.rmtree(directory, ignore_errors=True)
