@@ -7,7 +7,7 @@ BIN := .venv/bin
 ENGINES := $(addprefix tests/conformance/test_,engines.py two_engines.py langgraph_facts.py broken_engines.py \
 	run_stores.py run_saver.py broken_run_savers.py)
 # What of an engine and its store needs a server, which that run has not: test-sockets has.
-ON_SERVERS := */engine/postgres_store.py,*/engine/server_database.py
+ON_SERVERS := */engine/postgres_store.py,*/engine/server_database.py,*/engine/dbos_engine.py,*/engine/dbos_runtime.py
 # What the run under coverage has already tested beside core and research: all of tests/unit/scoring but retrieval.
 PURE_SCORING = $(addprefix --ignore ,$(filter-out %/retrieval,$(wildcard tests/unit/scoring/*)))
 LOCK := $(BIN)/uv pip compile --quiet --no-config --universal --python-version 3.11 --generate-hashes --no-header
@@ -87,6 +87,8 @@ format: setup  ## mend what ruff can mend
 nightly: setup  ## ten times the examples of every property, a thousand seeds through the simulation, the whole grid, reviews due; hours
 	SMR_HYPOTHESIS_PROFILE=nightly $(BIN)/pytest -n auto --dist worksteal --timeout 1800 -m hypothesis tests/unit tests/property tests/e2e
 	SMR_KILL_POINTS=100 $(BIN)/pytest --timeout 1800 tests/e2e/test_run_processes.py tests/e2e/test_saver_processes.py tests/e2e/test_research_processes.py -k kill_9
+	SMR_FLEET_RUNS=50 $(BIN)/pytest --timeout 1800 tests/e2e/test_run_workers.py
+	SMR_ALL_DBOS=1 $(BIN)/pytest --timeout 1800 tests/conformance/test_dbos_engine.py
 	SMR_FUZZ_CASES=200000 $(BIN)/pytest --timeout 7200 tests/unit/gateway/test_seeded_fuzz.py
 	SMR_EVERY_BYTE=1 $(BIN)/pytest --timeout 7200 tests/unit/research/deep/test_verifying.py -k every_byte
 	SMR_ALL_STORMS=1 $(BIN)/pytest -n auto tests/simulation/test_after_the_storm.py

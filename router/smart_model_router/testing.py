@@ -91,6 +91,9 @@ class VirtualTimeLoop(asyncio.BaseEventLoop):
             done.set_exception(error)
         return done
 
+    def set_default_executor(self, executor: Any) -> None:
+        """Take no notice: there is no executor."""
+
     def _process_events(self, event_list: Sequence[Any]) -> None:
         """Nothing to do: `select` never brings any."""
 

@@ -160,28 +160,34 @@ async def test_a_server_that_restarts_is_waited_for(server: PostgresServer) -> N
 async def test_a_commit_whose_answer_is_lost_counts_once(
     server: PostgresServer, committed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The server is asked what became of it: what it committed is not done again, and what it did not, is."""
+    """What is the same when it is done twice is done again; anything else is told, and was done once at most."""
     lost: list[int] = []
     execute = psycopg.Connection.execute
 
     def cut(connection: Any, query: Any, *rest: Any, **options: Any) -> Any:
-        if query == "COMMIT" and armed and not lost:
+        if query == "COMMIT" and len(lost) < armed:
             lost.append(connection.info.backend_pid)
             if committed:
                 execute(connection, query)
-            os.close(os.dup(connection.fileno()))
             with socket.socket(fileno=os.dup(connection.fileno())) as wire:
                 wire.shutdown(socket.SHUT_RDWR)
         return execute(connection, query, *rest, **options)
 
+    armed = 0
+    monkeypatch.setattr(psycopg.Connection, "execute", cut)
     async with opened(server.new_database()) as store:
         await store.create(new_run())
         lease = await store.lease("r", "one")
-        armed = True
-        monkeypatch.setattr(psycopg.Connection, "execute", cut)
-        assert await store.charge(lease, "a", Costs(calls=1)) == Costs(calls=1)
-        assert lost
-        assert (await store.load("r")).spent == Costs(calls=1)
+        armed = 1
+        first = await store.settle(lease, "a", done(x=1), "i")
+        armed = 2
+        with pytest.raises(StoreUnavailable, match="whether it did is not known"):
+            await store.charge(lease, "a", Costs(calls=1))
+        assert len(lost) == 2
+        run = await store.load("r")
+        assert run.spent == Costs(calls=1 if committed else 0)
+        assert await store.checkpoints("r") == (first,)
+        assert await TestPostgresRunStore().kinds(store) == ["run_started", "step_settled a"]
 
 
 @pytest.mark.asyncio

@@ -45,7 +45,7 @@ def database() -> Iterator[PostgresServer]:
         yield one
 
 
-def machine(folder: Path, url: str) -> Smr:
+def machine(folder: Path, url: str, engine: str = "kahn") -> Smr:
     """Make a folder with a configuration that keeps its runs at `url`, and the files of a workflow."""
     folder.mkdir()
     smr = Smr(folder)
@@ -53,7 +53,7 @@ def machine(folder: Path, url: str) -> Smr:
         "version": 1,
         "providers": {"a": {"kind": "scripted"}},
         "models": {"smart": {"tiers": [{"targets": ["a/m"]}]}},
-        "workflows": {"store_url": "${RUNS_URL}", "lease": 2, "heartbeat": 0.5},
+        "workflows": {"store_url": "${RUNS_URL}", "lease": 2, "heartbeat": 0.5, "engine": engine},
     }
     (folder / "smart-router.yaml").write_text(json.dumps(config), "utf-8")
     (folder / "w.yaml").write_text(WORKFLOW, "utf-8")
@@ -67,6 +67,13 @@ def machines(tmp_path: Path, database: PostgresServer) -> Machines:
     """Two machines with one database."""
     url = database.new_database()
     return machine(tmp_path / "one", url), machine(tmp_path / "two", url)
+
+
+@pytest.fixture
+def on_dbos(tmp_path: Path, database: PostgresServer) -> Machines:
+    """Two machines with one database, and the engine that `auto` chooses there."""
+    url = database.new_database()
+    return machine(tmp_path / "one", url, "auto"), machine(tmp_path / "two", url, "auto")
 
 
 def test_a_run_that_began_on_one_machine_goes_on_on_another(machines: Machines) -> None:
@@ -104,6 +111,61 @@ def test_a_machine_that_dies_loses_its_run_to_another(machines: Machines) -> Non
     listed = json.loads(two("workflow", "runs", "--json").stdout)["runs"]
     assert (listed[0]["state"], listed[0]["owner"]) == ("running", "")
     assert "interrupted runs (1): r" in two("doctor").stdout
+
+
+def test_a_queued_run_is_performed_by_a_worker_and_handed_back_when_that_ends(on_dbos: Machines) -> None:
+    """Its id is printed at once; a worker takes it, and another one goes on with it after SIGTERM."""
+    one, two = on_dbos
+    slow = WORKFLOW.replace("{name: after, function: quick", "{name: after, function: slow").replace(
+        '  - {name: release, kind: approval, message: "Send ${steps.before.outputs.given}?", needs: [before]}\n', ""
+    )
+    slow = slow.replace("${steps.release.outputs.payload}", "once").replace("needs: [release]", "needs: [before]")
+    slow = slow.replace('"${steps.after.outputs.given}"', '"${steps.before.outputs.given}"')
+    (one.folder / "w.yaml").write_text(slow, "utf-8")
+    queued = one("workflow", "run", "w.yaml", "--functions", "f.py", "--id", "r", "--input", "x=tea", "--queue")
+    assert (queued.returncode, queued.stdout) == (0, "r\n"), queued.stderr
+    (two.folder / "f.py").write_text(FUNCTIONS.replace("else 60", "else 0"), "utf-8")
+    first = one.start("workflow", "worker")
+    assert first.stdout is not None
+    assert first.stdout.readline() == b"slow began\n"
+    second = two.start("workflow", "worker", "--concurrency", "2", "--functions", "f.py", "--json")
+    first.send_signal(signal.SIGTERM)
+    told = first.communicate(timeout=SECONDS)[1].decode()
+    assert first.returncode == 0, told
+    assert "worker: ended; runs that were handed back: 1" in told
+    assert second.stdout is not None
+    for line in second.stdout:
+        if line.startswith(b"{"):
+            break
+    else:
+        raise AssertionError(second.communicate(timeout=SECONDS)[1].decode())
+    assert json.loads(line) == {"run": "r", "state": "completed", "reason": ""}
+    second.send_signal(signal.SIGINT)
+    second.communicate(timeout=SECONDS)
+    done = one("workflow", "run", "w.yaml", "--functions", "f.py", "--id", "r", "--input", "x=tea", "--json")
+    told = json.loads(done.stdout)
+    assert (told["state"], told["outputs"], told["engine"]) == ("completed", {"given": "tea"}, "dbos")
+
+
+def test_workers_need_a_database(smr: Smr) -> None:
+    """The error says which key; a queue has neither a file for its outputs nor another engine."""
+    (smr.folder / "w.yaml").write_text("name: w\nsteps: [{name: a, function: quick}]\n", "utf-8")
+    (smr.folder / "f.py").write_text(FUNCTIONS, "utf-8")
+    run = ("workflow", "run", "w.yaml", "--functions", "f.py", "--queue")
+    for words, code in ((("workflow", "worker"), 3), (run, 3)):
+        done = smr(*words)
+        assert (done.returncode, one_line(done.stderr)) == (code, True), done.stderr
+        assert "workflows.store_url" in done.stderr
+    assert smr(*run, "--engine", "kahn").returncode == 2
+    assert smr(*run, "--out", "x").returncode == 2
+
+
+def test_the_check_of_a_workflow_knows_the_database_of_its_configuration(on_dbos: Machines) -> None:
+    """And the engine that is configured; without --config none is read."""
+    one, _ = on_dbos
+    check = ("workflow", "check", "w.yaml", "--functions", "f.py")
+    assert "dbos comes first" in one(*check, "--config", "smart-router.yaml").stderr
+    assert "langgraph comes first" in one(*check).stderr
 
 
 def test_research_goes_on_on_another_machine(machines: Machines) -> None:

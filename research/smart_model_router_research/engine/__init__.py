@@ -8,6 +8,7 @@ from smart_model_router.domain.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from smart_model_router_research.engine.engine_selector import (
+        DbosEngine,
         KahnDAGEngine,
         KahnEngine,
         LangGraphEngine,
@@ -80,6 +81,7 @@ __all__ = [
     "Capability",
     "CheckpointRef",
     "CheckpointTooNew",
+    "DbosEngine",
     "ExecutionContext",
     "ExecutionEngine",
     "ExecutionResult",
@@ -143,6 +145,7 @@ _HOMES = {
         "run_state",
     ),
     "smart_model_router_research.engine.engine_selector": (
+        "DbosEngine",
         "KahnDAGEngine",
         "KahnEngine",
         "LangGraphEngine",

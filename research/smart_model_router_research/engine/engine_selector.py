@@ -7,8 +7,11 @@ from dataclasses import dataclass
 
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.domain.suggest import did_you_mean
+from smart_model_router_research.engine.dbos_engine import DbosEngine
+from smart_model_router_research.engine.dbos_runtime import dbos_fault
 from smart_model_router_research.engine.kahn import KahnDAGEngine, KahnEngine
 from smart_model_router_research.engine.langgraph import LangGraphEngine, version_fault
+from smart_model_router_research.engine.postgres_store import PostgresRunStore
 from smart_model_router_research.engine.protocol import (
     Capability,
     ExecutionEngine,
@@ -23,12 +26,14 @@ from smart_model_router_research.workflow.definition import WorkflowDefinition
 __all__ = [
     "ASKED",
     "ENGINES",
+    "DbosEngine",
     "EngineMaker",
     "KahnDAGEngine",
     "KahnEngine",
     "LangGraphEngine",
     "Selection",
     "ShadowEngine",
+    "dbos_fault",
     "installed",
     "select_engine",
     "version_fault",
@@ -37,8 +42,8 @@ __all__ = [
 EngineMaker = Callable[[RunStore | None], ExecutionEngine]
 """Makes an engine with this store, or with one of its own."""
 
-ENGINES: Mapping[str, EngineMaker] = {"kahn": KahnEngine, "langgraph": LangGraphEngine}
-"""The engines of ours, by name. LangGraph itself is imported with the first run on it."""
+ENGINES: Mapping[str, EngineMaker] = {"kahn": KahnEngine, "langgraph": LangGraphEngine, "dbos": DbosEngine}
+"""The engines of ours, by name. LangGraph and DBOS themselves are imported with the first run on them."""
 SHADOW = "shadow"
 ASKED = ("auto", *ENGINES, SHADOW)
 """The words by which an engine can be asked for."""
@@ -50,8 +55,11 @@ _DECISIVE: Mapping[Capability, str] = {
     Capability.STREAM: "requires a stream",
 }
 """The capabilities that decide, the first that is needed, and what a workflow does that needs them."""
-_PREFERRED = {True: ("langgraph", "kahn"), False: ("kahn", "langgraph")}
-"""The engines in the order in which they are asked, by whether a workflow needs something decisive."""
+_PREFERRED = {True: ("dbos", "langgraph", "kahn"), False: ("dbos", "kahn", "langgraph")}
+"""The engines in the order in which they are asked, by whether a workflow needs something decisive.
+
+DBOS is there where the runs are in a database that machines share.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +70,11 @@ class Selection:
     reason: str
 
 
-def installed() -> Mapping[str, EngineMaker]:
-    """Return the engines of ours that can be made here. Nothing of theirs is imported."""
-    return {name: maker for name, maker in ENGINES.items() if name != "langgraph" or version_fault() is None}
+def installed(store: RunStore | None = None) -> Mapping[str, EngineMaker]:
+    """Return the engines of ours that can be made here with runs in `store`. Nothing of theirs is imported."""
+    lacking = set() if version_fault() is None else {"langgraph"}
+    lacking |= set() if isinstance(store, PostgresRunStore) and dbos_fault() is None else {"dbos"}
+    return {name: maker for name, maker in ENGINES.items() if name not in lacking}
 
 
 def select_engine(
@@ -80,7 +90,7 @@ def select_engine(
     those installed), or `shadow`: the one that `auto` gives, whose runs the next one that can repeats. Raises
     ConfigurationError for an unknown name, when no engine will do, and for one without the methods that it declares.
     """
-    makers = installed() if available is None else available
+    makers = installed(store) if available is None else available
     needed = required_capabilities(workflow)
     decisive = next((each for each in _DECISIVE if each in needed), None)
     why = "is acyclic and requires nothing more" if decisive is None else _DECISIVE[decisive]
@@ -99,7 +109,9 @@ def select_engine(
         lacking = needed - engine.capabilities
         able += [] if lacking else [engine]
         if able and asked == "auto":
-            return Selection(engine, f"the workflow {why}, and {name} comes first of the engines that can run it")
+            shared = ", its runs are in a database of many machines" if name == "dbos" else ""
+            reason = f"the workflow {why}{shared}, and {name} comes first of the engines that can run it"
+            return Selection(engine, reason)
     if able:
         return _shadowed(able, makers, store, why)
     expected = f"an engine with {', '.join(sorted(lacking))} is needed: the workflow {why}{_hint(lacking, makers)}"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable, Coroutine
 from graphlib import TopologicalSorter
+from typing import Any
 
 from smart_model_router_research.engine.held_run import GraphState, HeldRun
 from smart_model_router_research.engine.protocol import Capability
@@ -20,18 +22,22 @@ class KahnEngine(StoredEngine):
     capabilities = frozenset(Capability) - {Capability.CYCLES, Capability.DISTRIBUTED}
 
     async def _drive(self, run: HeldRun) -> None:
-        await _Schedule(run).to_the_end()
+        await Schedule(run, run.work).to_the_end()
 
 
 KahnDAGEngine = KahnEngine
 """The founding name."""
 
 
-class _Schedule:
-    """The order of one run: which steps wait for others, for room, or for a decision, and which run."""
+class Schedule:
+    """The order of one run: which steps wait for others, for room, or for a decision, and which run.
 
-    def __init__(self, run: HeldRun) -> None:
+    `work` runs a step that was admitted, until it has settled.
+    """
+
+    def __init__(self, run: HeldRun, work: Callable[[GraphState, Step], Coroutine[Any, Any, StepResult]]) -> None:
         self._run = run
+        self._work = work
         self._sorters: dict[GraphState, TopologicalSorter[str]] = {}
         self._undecided: deque[tuple[GraphState, Step]] = deque()
         """The steps whose needs have settled."""
@@ -42,8 +48,11 @@ class _Schedule:
         self._news: asyncio.Queue[asyncio.Task[StepResult] | None] = asyncio.Queue()
         """The tasks that have ended; None with each heartbeat."""
 
-    async def to_the_end(self) -> None:
-        """Run all steps that can; return when no more can. Steps that are cancelled have ended then."""
+    async def to_the_end(self) -> bool:
+        """Run all steps that can; returns, when no more can, whether all have settled: some may wait for decisions.
+
+        Steps that are cancelled have ended then.
+        """
         self._run.on_beat = lambda: self._news.put(None)
         self._begin(self._run.root)
         try:
@@ -64,6 +73,7 @@ class _Schedule:
             await self._stop()
         for graph, _ in self._paused:
             await self._run.pause(graph)
+        return not self._paused
 
     def _begin(self, graph: GraphState) -> None:
         """Take in the steps of a graph that need nothing."""
@@ -115,7 +125,7 @@ class _Schedule:
             if (await self._run.admit(graph, step)).state is not StepState.RUNNING:
                 await self._settled(graph, step)
                 continue
-            task = asyncio.create_task(self._run.work(graph, step))
+            task = asyncio.create_task(self._work(graph, step))
             self._tasks[task] = graph, step
             task.add_done_callback(self._news.put_nowait)
 

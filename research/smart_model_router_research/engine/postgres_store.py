@@ -27,9 +27,10 @@ class PostgresRunStore(TableRunStore):
     """Runs and documents in the schema `smr_runs` of a database, `url`: postgresql://user:password@host/database.
 
     Leases and time limits go by the server's clock, as `reading` has it: those of the machines may differ. Every write
-    is one transaction, committed before it returns; a server that restarts is waited for, 10 s at most. Needs the extra
-    `postgres` (else ConfigurationError) and PostgreSQL 12 or later. An older server, a schema of a newer release, and
-    a server that is not there are StoreUnavailable.
+    is one transaction, committed before it returns; a server that restarts is waited for, 10 s at most, but for a
+    write of which it is not known whether it was committed. Needs the extra `postgres` (else ConfigurationError) and
+    PostgreSQL 12 or later. An older server, a schema of a newer release, and one that is not there are
+    StoreUnavailable.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class PostgresRunStore(TableRunStore):
         name = hashlib.sha256(content).hexdigest()
         if not await self._database.read(lambda session: _document(session, name, "1")):
             keep = "INSERT INTO documents (id, content) VALUES (?, ?) ON CONFLICT DO NOTHING"
-            await self._database.write(lambda session: session.execute(keep, (name, content)), "SELECT 1")
+            await self._database.write(lambda session: session.execute(keep, (name, content)), "SELECT 1", twice=True)
         return name
 
     async def get_document(self, document: str) -> bytes:
@@ -85,9 +86,9 @@ class PostgresRunStore(TableRunStore):
     async def _read(self, work: Callable[[RunTables], T]) -> T:
         return await self._database.read(lambda session: work(self._tables(session)))
 
-    async def _write(self, run_id: str | None, work: Callable[[RunTables], T]) -> T:
+    async def _write(self, run_id: str | None, work: Callable[[RunTables], T], *, twice: bool = False) -> T:
         lock, parameter = (_ALONE, CREATING) if run_id is None else (_LOCKED, run_id)
-        return await self._database.write(lambda session: work(self._tables(session)), lock, parameter)
+        return await self._database.write(lambda session: work(self._tables(session)), lock, (parameter,), twice=twice)
 
     def _tables(self, session: ServerSession) -> RunTables:
         return RunTables(session, self.place, self._reading(session.now), one_host=False)

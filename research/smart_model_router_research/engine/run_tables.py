@@ -197,6 +197,17 @@ class RunTables:
         rows = self._execute(f"{_RUN} WHERE state = 'running' ORDER BY changed_at DESC").fetchall()
         return [run.run_id for run in (self._stored(row, {}) for row in rows) if not run.owner]
 
+    def lost(self) -> list[tuple[StoredRun, int]]:
+        """Return the runs that are to go on, and that a process holds no more without having given them back.
+
+        Each with the fence of that process.
+        """
+        query = f"{_RUN} WHERE state = 'running' AND owner <> '' ORDER BY changed_at"
+        rows = self._execute(query).fetchall()
+        found = [run for run in (self._stored(row, {}) for row in rows) if not run.owner]
+        fence = "SELECT fence FROM runs WHERE id = ?"
+        return [(run, self._execute(fence, (run.run_id,)).fetchone()[0]) for run in found]
+
     # ------------------------------------------------------------------------------------------------ leases
 
     def lease(self, run_id: str, owner: str, seconds: float) -> RunLease:

@@ -1,7 +1,9 @@
 """Transactions on a PostgreSQL server, from two threads with a connection each. They keep no state in a session.
 
 So a pooler that gives each transaction another session, as pgbouncer does in transaction mode, changes nothing. A
-server that restarts is waited for; a commit whose answer was lost is asked about, and not done again.
+server that restarts is waited for, and what it broke off is done again: but for a commit whose answer was lost. What
+became of that, a server cannot say for certain (after a crash it gives the number of a transaction that it lost to
+another one), so it is done again only where twice is as once.
 """
 
 from __future__ import annotations
@@ -100,12 +102,16 @@ class ServerDatabase:
         """Let `work` read at one instant. Raises StoreUnavailable."""
         return await self._asked(partial(self._repeated, partial(self._read_once, work)))
 
-    async def write(self, work: Callable[[ServerSession], T], lock: str, *parameters: object) -> T:
+    async def write(
+        self, work: Callable[[ServerSession], T], lock: str, parameters: Sequence[object] = (), *, twice: bool
+    ) -> T:
         """Do `work` as one transaction, which begins with `lock` and is durable when this returns.
 
-        The clock is read when the lock is had. Raises StoreUnavailable; cancelled, it has done all or nothing.
+        The clock is read when the lock is had. `twice` says that to do it twice is to do it once. Raises
+        StoreUnavailable; cancelled, it has done all or nothing.
         """
-        return await self._asked(partial(self._repeated, partial(self._write_once, work, lock, parameters)))
+        once = partial(self._write_once, work, lock, parameters, twice=twice)
+        return await self._asked(partial(self._repeated, once))
 
     async def aclose(self) -> None:
         """Close the connections; safe to call twice, and to use it again."""
@@ -170,17 +176,20 @@ class ServerDatabase:
             (now,) = self._begun(connection, begin, _NOW, ())
             return work(ServerSession(connection, now))
 
-    def _write_once(self, work: Callable[[ServerSession], T], lock: str, parameters: Sequence[object]) -> T:
+    def _write_once(
+        self, work: Callable[[ServerSession], T], lock: str, parameters: Sequence[object], *, twice: bool
+    ) -> T:
         connection = self._connection()
         with self._rolled_back(connection):
-            ask = f"{lock}; {_NOW}, txid_current()"
-            now, transaction = self._begun(connection, "BEGIN", ask, parameters)
+            (now,) = self._begun(connection, "BEGIN", f"{lock}; {_NOW}", parameters)
             done = work(ServerSession(connection, now))
             try:
                 connection.execute("COMMIT")
             except self._psycopg.OperationalError:
-                if not self._was_committed(transaction):
+                if twice:
                     raise
+                reason = "it was gone while it committed: whether it did is not known"
+                raise StoreUnavailable(self.place, reason) from None
             return done
 
     def _begun(
@@ -205,18 +214,6 @@ class ServerDatabase:
                     connection.rollback()  # nothing where it has ended
             except self._psycopg.Error:
                 connection.close()
-
-    def _was_committed(self, transaction: int) -> bool:
-        """Return whether a transaction was committed whose end was not heard of. Raises psycopg's errors."""
-        self._drop()
-        asked = b"SELECT txid_status(%s)"
-        while (row := self._repeated(lambda: self._connection().execute(asked, (transaction,)).fetchone())) is not None:
-            if row[0] in ("committed", "aborted"):
-                return bool(row[0] == "committed")
-            if row[0] is None:
-                break
-            threading.Event().wait(_PAUSE_SECONDS)  # the server has not noticed yet that we are gone
-        raise StoreUnavailable(self.place, "it was gone while it committed, and no longer knows whether it did")
 
     # -------------------------------------------------------------------------------------------- connections
 

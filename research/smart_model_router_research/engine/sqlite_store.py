@@ -90,8 +90,8 @@ class SqliteRunStore(TableRunStore):
     async def _read(self, work: Callable[[RunTables], T]) -> T:
         return await self._asked(self._file.read(lambda connection: work(self._tables(connection))))
 
-    async def _write(self, run_id: str | None, work: Callable[[RunTables], T]) -> T:
-        del run_id  # a file has one writer at a time
+    async def _write(self, run_id: str | None, work: Callable[[RunTables], T], *, twice: bool = False) -> T:
+        del run_id, twice  # a file has one writer at a time, and its commits are answered
         return await self._asked(self._file.write(lambda connection: work(self._tables(connection))))
 
     async def _asked(self, answer: Coroutine[Any, Any, T]) -> T:

@@ -142,7 +142,7 @@ class StoredEngine(ABC):
             raise ConfigurationError(
                 "run_id", new.run_id, f"{expected}; `resume` goes on with it, `fork` changes inputs"
             )
-        lease = await store.lease(context.run_id, _owner(), context.lease)
+        lease = await store.lease(context.run_id, new_owner(), context.lease)
         run = None
         try:
             if payload is not None:
@@ -268,14 +268,15 @@ class StoredEngine(ABC):
         return self._store if run is None else run.store
 
 
-def _owner() -> str:
+def new_owner() -> str:
+    """Return a name for a holder of runs: this process, and a number of its own."""
     return f"{platform.node()}:{os.getpid()}:{next(_owners)}"
 
 
 async def _cancel_unheld(store: RunStore, run_id: str) -> None:
     """Cancel a run, unless a process holds it."""
     try:
-        lease = await store.lease(run_id, _owner())
+        lease = await store.lease(run_id, new_owner())
     except RunBusy:
         return
     try:

@@ -33,6 +33,11 @@ class TableRunStore(ABC):
         self._retention_days = retention_days
 
     @property
+    def retention_days(self) -> float:
+        """The days for which runs are kept that have ended."""
+        return self._retention_days
+
+    @property
     @abstractmethod
     def place(self) -> str:
         """The place of the runs, as errors name it: a path, or a URL without its password."""
@@ -46,10 +51,10 @@ class TableRunStore(ABC):
         """Let `work` read at one instant. Raises StoreUnavailable."""
 
     @abstractmethod
-    async def _write(self, run_id: str | None, work: Callable[[RunTables], T]) -> T:
+    async def _write(self, run_id: str | None, work: Callable[[RunTables], T], *, twice: bool = False) -> T:
         """Do `work` as one transaction that no other one about the run sees half done. Raises StoreUnavailable.
 
-        Without a `run_id` no other run is created meanwhile.
+        Without a `run_id` no other run is created meanwhile. `twice` says that to do it twice is to do it once.
         """
 
     @abstractmethod
@@ -74,7 +79,7 @@ class TableRunStore(ABC):
             tables.prune(self._retention_days)
             return tables.create(run, inputs, origin, settled)
 
-        return await self._write(None, create)
+        return await self._write(None, create, twice=True)
 
     async def load(self, run_id: str) -> StoredRun:
         """Return a run. Raises RunNotFound."""
@@ -93,16 +98,23 @@ class TableRunStore(ABC):
         text = None if origin is None else json_text(origin)
         return await self._read(lambda tables: tables.runs(limit, workflow, text, state, changed_before))
 
+    async def lost(self) -> Sequence[tuple[StoredRun, int]]:
+        """Return the runs that go on nowhere because their process is gone, each with its fence, without their steps.
+
+        One that was given back, at Ctrl-C say, is none of them.
+        """
+        return await self._read(lambda tables: tables.lost())
+
     async def lease(self, run_id: str, owner: str, seconds: float = LEASE_SECONDS) -> RunLease:
         """Take the run, or keep it. Raises RunNotFound, RunBusy.
 
         The lease of a process of this host that is gone is taken at once.
         """
-        return await self._write(run_id, lambda tables: tables.lease(run_id, owner, seconds))
+        return await self._write(run_id, lambda tables: tables.lease(run_id, owner, seconds), twice=True)
 
     async def release(self, lease: RunLease) -> None:
         """Give the run back; another process can take it at once. Nothing happens when it was taken over."""
-        await self._write(lease.run_id, lambda tables: tables.release(lease))
+        await self._write(lease.run_id, lambda tables: tables.release(lease), twice=True)
 
     async def begin(self, lease: RunLease, step: str, attempt: int, input_hash: str) -> StepResult | None:
         """Note that an attempt of a step begins, or return the result that it settled with for the same input."""
@@ -115,7 +127,9 @@ class TableRunStore(ABC):
     async def settle(self, lease: RunLease, step: str, result: StepResult, input_hash: str = "") -> CheckpointRef:
         """Keep the result of a step that has settled, which is a checkpoint. It settles once. Raises StateTooLarge."""
         text, holds = json_text(result.as_json()), result.outputs is not None
-        return await self._write(lease.run_id, lambda tables: tables.settle(lease, step, text, input_hash, holds=holds))
+        return await self._write(
+            lease.run_id, lambda tables: tables.settle(lease, step, text, input_hash, holds=holds), twice=True
+        )
 
     async def record(
         self, lease: RunLease, kind: RunEventKind, step: str = "", data: Mapping[str, Any] | None = None
@@ -147,7 +161,7 @@ class TableRunStore(ABC):
 
     async def ask(self, lease: RunLease, step: str, message: str, seconds: float | None) -> Approval | None:
         """Pause a step for a decision; returns the decision when there is one already, a rejection when it is late."""
-        return await self._write(lease.run_id, lambda tables: tables.ask(lease, step, message, seconds))
+        return await self._write(lease.run_id, lambda tables: tables.ask(lease, step, message, seconds), twice=True)
 
     async def decide(self, run_id: str, approval: Approval) -> str:
         """Keep a decision, which needs no lease; returns the full name of its step.
@@ -159,7 +173,7 @@ class TableRunStore(ABC):
 
     async def ask_cancel(self, run_id: str) -> None:
         """Ask the holder of a run to cancel it: its next lease says so. Raises RunNotFound."""
-        await self._write(run_id, lambda tables: tables.ask_cancel(run_id))
+        await self._write(run_id, lambda tables: tables.ask_cancel(run_id), twice=True)
 
     async def delete(self, run_id: str) -> bool:
         """Delete a run that has ended; returns whether there was one."""

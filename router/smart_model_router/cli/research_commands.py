@@ -39,7 +39,7 @@ MinRecent = Annotated[
 BudgetUsd = Annotated[float | None, typer.Option("--budget-usd", min=0, help="The most that models may cost.")]
 Seconds = Annotated[float | None, typer.Option("--timeout", min=0.001, help="Seconds; then it ends with what it has.")]
 Evaluation = Annotated[Path | None, typer.Option(metavar="FILE", help="The section evaluation from a file of its own.")]
-Engine = Annotated[str | None, typer.Option(help="auto, kahn or langgraph; else workflows.engine.")]
+Engine = Annotated[str | None, typer.Option(help="auto, kahn, langgraph or dbos; else workflows.engine.")]
 Out = Annotated[Path | None, typer.Option(metavar="DIR", help="Copy the folder of artefacts there, a new folder.")]
 FailBelow = Annotated[Level | None, typer.Option("--fail-below", help="Exit with 6 below this level of delivery.")]
 

@@ -31,7 +31,7 @@ KeptBudget = Annotated[
     list[str] | None,
     typer.Option("--budget", metavar="WHAT=NUMBER", help="Another budget than it began with, as for smr workflow run."),
 ]
-Engine = Annotated[str | None, typer.Option(help="auto, kahn, langgraph or shadow; else workflows.engine.")]
+Engine = Annotated[str | None, typer.Option(help="auto, kahn, langgraph, dbos or shadow; else workflows.engine.")]
 Out = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the outputs to this file, as JSON.")]
 
 
@@ -47,6 +47,7 @@ class WorkflowCheck(Command):
     file: WorkflowFile
     engine: Engine = None
     functions: Functions = None
+    config: Config = None
     as_json: Json = False
 
 
@@ -80,7 +81,29 @@ class WorkflowRun(Command):
     run_id: Id = None
     engine: Engine = None
     out: Out = None
+    queue: Annotated[bool, typer.Option("--queue", help="Leave it to smr workflow worker; print its id.")] = False
     functions: Functions = None
+    config: Config = None
+    as_json: Json = False
+
+    def check(self) -> None:
+        """Refuse a file for outputs that another process will have. Raises typer.BadParameter."""
+        if self.queue and (self.out is not None or self.engine not in (None, "auto", "dbos")):
+            raise typer.BadParameter("--queue goes with neither --out nor another --engine than dbos")
+
+
+@command(workflows, "worker", "workflow_worker:run_worker")
+class WorkflowWorker(Command):
+    """Perform the runs that were queued, and those whose process is gone, until Ctrl-C; on any number of machines."""
+
+    concurrency: Annotated[
+        int | None,
+        typer.Option(min=1, max=1_000, help="How many runs each worker performs at once; without: as it was (10)."),
+    ] = None
+    functions: Annotated[
+        Path | None,
+        typer.Option("--functions", metavar="FILE.py", help="The functions of all runs; else as they began."),
+    ] = None
     config: Config = None
     as_json: Json = False
 

@@ -10,7 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from smart_model_router.cli.output import ExitCode, print_answer, print_json, print_line
+from smart_model_router.cli.workflow_store import section_of
+from smart_model_router.config.sections import WorkflowsConfig
 from smart_model_router.domain.errors import ConfigurationError
+from smart_model_router_providers.local.model_file import data_directory
+from smart_model_router_research.assembly import run_store
 from smart_model_router_research.engine import select_engine
 from smart_model_router_research.workflow import WorkflowDefinition, WorkflowError, WorkflowFault, load_workflow
 from smart_model_router_research.workflow.printing import as_mermaid, as_yaml
@@ -45,7 +49,9 @@ def run_check(asked: WorkflowCheck) -> int:
     workflow = loaded(asked.file, asked.functions, as_json=asked.as_json)
     if workflow is None:
         return ExitCode.CONFIGURATION
-    chosen = select_engine(workflow, asked.engine or "auto")
+    # Without --config no configuration is read: a workflow can be checked where the keys of providers are not.
+    section = WorkflowsConfig() if asked.config is None else section_of(asked.config)
+    chosen = select_engine(workflow, asked.engine or section.engine, store=run_store(section, data_directory()))
     if asked.as_json:
         engine = {"engine": chosen.engine.name, "engine_reason": chosen.reason}
         print_json({"file": str(asked.file), "faults": [], **_facts(workflow), **engine})

@@ -18,12 +18,14 @@ from smart_model_router.assembly import load
 from smart_model_router.cli.output import ExitCode, print_answer, print_json, print_line, tell
 from smart_model_router.cli.workflow_files import functions_in, loaded
 from smart_model_router.cli.workflow_store import in_store, opened_store, section_of, settled
+from smart_model_router.config.sections import WorkflowsConfig
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.router import SmartModelRouter
 from smart_model_router_research.engine import (
     Approval,
     Budget,
     CheckpointRef,
+    DbosEngine,
     ExecutionContext,
     ExecutionResult,
     ForkChanges,
@@ -81,6 +83,8 @@ def run_run(asked: WorkflowRun) -> int:
         asked.config,
         asked.as_json,
     )
+    if asked.queue:
+        return asyncio.run(_queued(begun, inputs))
     return _performed(begun, inputs, lambda engine, context: engine.execute(workflow, context))
 
 
@@ -88,7 +92,7 @@ def run_resume(asked: WorkflowResume) -> int:
     """Go on with a run; the exit code. Raises RunNotFound, ConfigurationError and what the store raises."""
     known = asyncio.run(_load(asked.config, asked.run_id))
     origin = {**known.origin, **_origin(asked)}
-    workflow = _read(known.run_id, origin)
+    workflow = workflow_of(known.run_id, origin)
     decided = asked.approve or asked.reject or asked.payload is not None
     payload = None if asked.payload is None else _json("--payload", asked.payload)
     approval = Approval(approved=not asked.reject, payload=payload, step=asked.step) if decided else None
@@ -101,7 +105,7 @@ def run_fork(asked: WorkflowFork) -> int:
     ref = CheckpointRef.parse(asked.checkpoint)
     known = asyncio.run(_load(asked.config, ref.run_id))
     origin = {**known.origin, **_origin(asked, asked.file)}
-    workflow = _read(known.run_id, origin)
+    workflow = workflow_of(known.run_id, origin)
     changes = _changes(workflow, asked.changes)
     run_id = _new_id(workflow) if asked.run_id is None else asked.run_id
     begun = Begun(run_id, workflow, origin, asked.engine, asked.out, asked.config, asked.as_json)
@@ -165,17 +169,14 @@ async def _perform(
     async with opened_store(begun.config) as store, _services(begun) as services:
         section = section_of(begun.config)
         chosen = select_engine(begun.workflow, begun.engine or section.engine, store=store)
-        context = ExecutionContext(
-            run_id=begun.run_id,
+        context = context_of(
+            begun.run_id,
+            begun.origin,
+            section,
             inputs=inputs,
             services=services,
-            budget=Budget(**begun.origin["budget"]) if begun.origin.get("budget") else None,
-            max_concurrency=section.max_concurrency,
-            lease=section.lease,
-            heartbeat=section.heartbeat,
             store=store,
             observers=[progress],
-            origin=begun.origin,
             engine_reason=chosen.reason,
         )
         result = await go(chosen.engine, context)
@@ -185,6 +186,33 @@ async def _perform(
     for each in waiting:
         progress.ask(each.step, each.message)
     return result, waiting
+
+
+def context_of(run_id: str, origin: Mapping[str, Any], section: WorkflowsConfig, **options: Any) -> ExecutionContext:
+    """Return the surroundings of a run, by what it is kept with and by the configuration."""
+    return ExecutionContext(
+        run_id=run_id,
+        budget=Budget(**origin["budget"]) if origin.get("budget") else None,
+        max_concurrency=section.max_concurrency,
+        lease=section.lease,
+        heartbeat=section.heartbeat,
+        origin=origin,
+        **options,
+    )
+
+
+async def _queued(begun: Begun, inputs: Mapping[str, Any]) -> int:
+    """Create a run for the workers; the exit code. Raises ConfigurationError and what the store raises."""
+    section = section_of(begun.config)
+    async with opened_store(begun.config, section) as store:
+        engine = DbosEngine(store)
+        context = context_of(begun.run_id, begun.origin, section, inputs=inputs, store=store)
+        await engine.enqueue(begun.workflow, context)
+    if begun.as_json:
+        print_json({"run": begun.run_id, "state": RunState.RUNNING})
+    else:
+        print_answer(f"{begun.run_id}\n")
+    return ExitCode.OK
 
 
 async def _tell_differences(engine: ShadowEngine) -> None:
@@ -238,16 +266,17 @@ def _cost(usage: Costs) -> str:
 @asynccontextmanager
 async def _services(begun: Begun) -> AsyncGenerator[Mapping[str, Any]]:
     """The things that steps use: a router, where a step asks a model."""
-    if not _asks_models(begun.workflow):
+    if not asks_models(begun.workflow):
         yield {}
         return
     async with SmartModelRouter.from_config(load(begun.config, given=frozenset())) as router:
         yield {"router": router}
 
 
-def _asks_models(workflow: WorkflowDefinition) -> bool:
+def asks_models(workflow: WorkflowDefinition) -> bool:
+    """Return whether a step asks a model, those of subgraphs included."""
     inner = (step.workflow for step in workflow.steps if step.workflow is not None)
-    return any(step.kind == "model" for step in workflow.steps) or any(map(_asks_models, inner))
+    return any(step.kind == "model" for step in workflow.steps) or any(map(asks_models, inner))
 
 
 # ------------------------------------------------------------------------------------------------ the run
@@ -258,7 +287,7 @@ async def _load(config: Path | None, run_id: str) -> StoredRun:
     return found
 
 
-def _read(run_id: str, origin: Mapping[str, Any]) -> WorkflowDefinition:
+def workflow_of(run_id: str, origin: Mapping[str, Any]) -> WorkflowDefinition:
     """Return the workflow that a run was kept with. Raises ConfigurationError for a run that a program began."""
     if not origin.get("text"):
         raise ConfigurationError("run", run_id, "the program that began it is needed: it is not of a file")

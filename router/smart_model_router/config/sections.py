@@ -229,7 +229,7 @@ class WorkflowsConfig(Options):
     stopped, another process can take it then. Runs that ended `retention_days` ago are deleted.
     """
 
-    engine: Literal["auto", "kahn", "langgraph", "shadow"] = "auto"
+    engine: Literal["auto", "kahn", "langgraph", "dbos", "shadow"] = "auto"
     runs: str | None = None
     store_url: Secret | None = None
     max_concurrency: Annotated[int, Unit("count"), Interval(ge=1, le=10_000)] = 10

@@ -23,8 +23,10 @@ from smart_model_router_research.engine import (
     KahnEngine,
     LangGraphEngine,
     MemoryRunStore,
+    PostgresRunStore,
     RunState,
     RunStatus,
+    dbos_runtime,
     execute_as_dag,
     select_engine,
 )
@@ -63,13 +65,20 @@ class Everything(KahnEngine):
 
 
 @pytest.fixture
-def version(monkeypatch: pytest.MonkeyPatch) -> Callable[[str | None], None]:
-    """Say which version of LangGraph is installed, None for none."""
+def shared(monkeypatch: pytest.MonkeyPatch) -> PostgresRunStore:
+    """Runs in a database that is not asked."""
+    monkeypatch.setattr(dbos_runtime._Current, "runtime", None)
+    return PostgresRunStore("postgresql://ann:secret@nowhere/d")
+
+
+@pytest.fixture
+def version(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Say which version of LangGraph, or of another library, is installed, None for none."""
     version = importlib.metadata.version
 
-    def install(found: str | None) -> None:
+    def install(found: str | None, library: str = "langgraph") -> None:
         def said(name: str) -> str:
-            if name != "langgraph":
+            if name != library:
                 return version(name)
             if found is None:
                 raise importlib.metadata.PackageNotFoundError(name)
@@ -132,26 +141,60 @@ def test_the_versions_are_those_of_the_extra() -> None:
     extra = tomllib.loads(Path("pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]["langgraph"]
     assert "langgraph>=1.2,<1.3" in extra
     assert (MIN_VERSION, BELOW_VERSION) == ((1, 2), (1, 3))
+    extras = tomllib.loads(Path("pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    assert "dbos>=3.4,<4" in extras["dbos"]
+    assert (dbos_runtime.MIN_VERSION, dbos_runtime.BELOW_VERSION) == ((3, 4), (4,))
 
 
 def test_the_selector_imports_no_engine_of_others() -> None:
-    """Neither a choice nor its refusal pays for LangGraph: only a run on it does."""
+    """Neither a choice nor its refusal pays for LangGraph or DBOS: only a run on them does."""
     program = """
 import sys
 import smart_model_router_research.engine as engine
 from smart_model_router_research.workflow import Step, StepLoop, WorkflowDefinition
 async def work(step): return {}
+store = engine.PostgresRunStore("postgresql://nowhere/d")
 plain, loop = Step("a", work), Step("a", work, loop=StepLoop("a", "false"))
 for steps in ([plain], [plain, Step("ok", kind="approval")], [loop]):
-    for asked in ("auto", "langgraph", "kahn", "shadow"):
+    for asked in ("auto", "langgraph", "kahn", "dbos", "shadow"):
         try:
-            engine.select_engine(WorkflowDefinition("w", steps), asked)
+            engine.select_engine(WorkflowDefinition("w", steps), asked, store=store)
         except Exception as error:
             assert "cycles" in str(error), error
-print(sorted({name.partition(".")[0] for name in sys.modules} & {"langgraph", "langchain_core"}))
+print(sorted({name.partition(".")[0] for name in sys.modules} & {"dbos", "sqlalchemy", "langgraph", "langchain_core"}))
 """
     told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert told.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("kind", FIVE)
+def test_runs_in_a_database_of_many_machines_go_to_dbos(kind: str, shared: PostgresRunStore) -> None:
+    """But for loops, which it has not; its shadow is an engine of this process."""
+    selected = select_engine(FIVE[kind], store=shared)
+    assert selected.engine.name == ("langgraph" if kind == "cyclic" else "dbos")
+    if kind != "cyclic":
+        why = f"the workflow {WHY[kind]}, its runs are in a database of many machines, and dbos comes first"
+        assert selected.reason.startswith(why)
+        shadowed = select_engine(FIVE[kind], "shadow", store=shared)
+        assert (shadowed.engine.name, type(shadowed.engine)) == ("dbos", ShadowEngine)
+
+
+def test_dbos_is_asked_for_where_its_runs_can_be(shared: PostgresRunStore, version: Callable[..., None]) -> None:
+    """Refused without such a database, without the extra, which is named, and for loops."""
+    assert select_engine(DAG, "dbos", store=shared).engine.name == "dbos"
+    with pytest.raises(ConfigurationError, match=r"one with cycles is needed; langgraph has them"):
+        select_engine(CYCLIC, "dbos", store=shared)
+    for store in (None, MemoryRunStore()):
+        with pytest.raises(ConfigurationError, match=r"a PostgreSQL database are needed \(`workflows\.store_url`\)"):
+            select_engine(DAG, "dbos", store=store)
+    version(None, "dbos")
+    assert select_engine(DAG, store=shared).engine.name == "kahn"
+    with pytest.raises(ConfigurationError, match=r"dbos >=3.4,<4 is needed; .*smart-model-router\[dbos\]") as error:
+        select_engine(DAG, "dbos", store=shared)
+    assert "secret" not in str(error.value)
+    version("4.0.1", "dbos")
+    with pytest.raises(ConfigurationError, match=r"dbos >=3.4,<4 is needed, and 4\.0\.1 is installed"):
+        select_engine(DAG, "dbos", store=shared)
 
 
 def test_a_shadow_is_the_engine_that_would_run_it_and_the_next_one() -> None:
