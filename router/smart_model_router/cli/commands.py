@@ -62,6 +62,9 @@ class Top(Command):
     config: Config = None
     seconds: Annotated[float, typer.Option(min=0.1, help="Between two looks.")] = 1.0
     times: Annotated[int | None, typer.Option(min=1, help="How many looks; without: until Ctrl-C.")] = None
+    fleet: Annotated[
+        bool, typer.Option("--fleet", help="Follow the processes that share state, and what they share.")
+    ] = False
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout for each look.")] = False
 
 

@@ -193,6 +193,10 @@ def run_top(asked: Top) -> int:
 
     Raises ConfigurationError.
     """
+    if asked.fleet:
+        from smart_model_router.cli.top_fleet import run_fleet  # noqa: PLC0415 - brings the client of a server
+
+        return run_fleet(asked)
     reader, seconds = store_reader(asked.db, asked.config), asked.seconds
     view = None
     if asked.as_json:

@@ -121,6 +121,16 @@ class Coordinator:
         """The reason why the shared state is out of reach, "" while it is not. Processes decide alone meanwhile."""
         return self._reach.reason
 
+    @property
+    def alone_since(self) -> float | None:
+        """The instant since which this process decides alone; None while it shares."""
+        return self._reach.lost_at
+
+    @property
+    def traffic(self) -> SupportsTraffic | None:
+        """The cost of the answers of a server; None for a file."""
+        return self._shared if isinstance(self._shared, SupportsTraffic) else None
+
     def touch(self) -> bool:
         """Make sure that the polling task runs on this loop.
 

@@ -40,6 +40,8 @@ class StoreReachability:
         self.reason = ""
         self.retry_at = 0.0
         """The instant before which the store is not asked again."""
+        self.lost_at: float | None = None
+        """The instant since which it is out of reach; None while it is not."""
         self.overdue = False
         """True when an answer took too long since this was last set to False."""
 
@@ -68,6 +70,10 @@ class StoreReachability:
     def _tell(self, reason: str) -> None:
         if reason != self.reason:
             self.reason = reason
+            if not reason:
+                self.lost_at = None
+            elif self.lost_at is None:
+                self.lost_at = self._clock.now()
             self._changed(reason)
 
 

@@ -83,6 +83,12 @@ class HealthRoutes:
             told["system"] = asdict(generation.router.system_health())
             told["in_flight"] = generation.in_flight - 1  # but for this one
             told["sinks"] = [asdict(sink) for sink in monitor.sinks()]
+            told["alone_seconds"] = monitor.alone_for
+            told["members"] = [
+                {"machine": row.machine, "version": row.version, "pid": row.pid, "heard_seconds": heard}
+                for row, heard in monitor.members
+            ]
+            told["versions"] = sorted({row.version for row, _ in monitor.members})
         await incoming.reply(json_reply(told))
 
     async def drain(self, incoming: GatewayRequest) -> None:

@@ -55,7 +55,12 @@ class DashboardSnapshot:
             "version": VERSION,
             "scope": "process",
             "at": wall,
-            "system": {"open_ratio": health.open_ratio, "offline": health.offline, "shedding": health.shedding},
+            "system": {
+                "open_ratio": health.open_ratio,
+                "offline": health.offline,
+                "shedding": health.shedding,
+                "alone": self._alone(wall),
+            },
             "models": [self._model(name, model_route, known, wall) for name, model_route in self._model_routes.items()],
             "targets": targets,
             "served": served_by_step(recorder, wall),
@@ -66,6 +71,14 @@ class DashboardSnapshot:
                 for one in sink_statuses(self._state.sinks)
             ],
         }
+
+    def _alone(self, wall: float) -> dict[str, Any] | None:
+        """Since when, and why, this process decides alone; None while it shares state, or has none to share."""
+        coordinator = self._state.coordinator
+        if coordinator is None or coordinator.alone_since is None:
+            return None
+        since = wall - (self._state.clock.now() - coordinator.alone_since)
+        return {"since": since, "reason": coordinator.reason}
 
     def _target(self, status: TargetStatus) -> dict[str, Any]:
         recorder, target = self._recorder, status.id

@@ -144,6 +144,8 @@ def counters(state: RouterState) -> Counter[str]:
     counted = state.counted_before.copy()
     counted["smr_stats_dropped_total"] += _stats_dropped(state.store)
     counted["smr_header_rejected_total"] += sum(state.rejected_fields.values())
+    if state.coordinator is not None and state.coordinator.traffic is not None:
+        counted["smr_shared_conflicts_total"] += state.coordinator.traffic.conflicts
     return counted
 
 
@@ -171,3 +173,8 @@ def _figures(state: RouterState) -> Iterator[tuple[str, tuple[str, ...], float]]
     yield "smr_retry_budget", (), state.budget.balance
     yield "smr_system_health_open_ratio", (), state.fleet.open_ratio(now)
     yield "smr_load_shedding", (), float(state.shedding.active)
+    if (coordinator := state.coordinator) is not None:
+        yield "smr_shared_reachable", (), float(not coordinator.reason)
+        yield "smr_fleet_members", (), float(len(coordinator.members.living()))
+        if coordinator.traffic is not None and coordinator.traffic.round_trip is not None:
+            yield "smr_shared_round_trip_seconds", (), coordinator.traffic.round_trip

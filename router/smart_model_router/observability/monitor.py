@@ -9,6 +9,7 @@ from smart_model_router.config import RouterConfig
 from smart_model_router.core.tiers import ModelRoute
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.domain.ports import SupportsStatus
+from smart_model_router.domain.shared_state import MemberRow, silent_for
 from smart_model_router.flow.state import RouterState
 from smart_model_router.observability.metrics import Metrics, counters, gauges
 from smart_model_router.observability.registry import Sample, rendered
@@ -104,6 +105,21 @@ class Monitor:
         """The reason why this process decides alone at present; "" while it shares state with others of the host."""
         coordinator = self._state.coordinator
         return _NOT_SHARED if coordinator is None else coordinator.reason
+
+    @property
+    def alone_for(self) -> float | None:
+        """Seconds for which this process has decided alone; None while it shares state, or has none to share."""
+        since = None if self._state.coordinator is None else self._state.coordinator.alone_since
+        return None if since is None else max(0.0, self._state.clock.now() - since)
+
+    @property
+    def members(self) -> tuple[tuple[MemberRow, float], ...]:
+        """The processes that share state, and the seconds since each was last heard of."""
+        coordinator = self._state.coordinator
+        if coordinator is None:
+            return ()
+        here = self._state.here()
+        return tuple((row, max(0.0, silent_for(row, here))) for row in coordinator.members.living())
 
     @property
     def kept_problem(self) -> str:

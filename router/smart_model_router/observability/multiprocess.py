@@ -126,14 +126,16 @@ class SharedMetrics:
 
 
 def _together(connection: sqlite3.Connection) -> list[Sample]:
-    rows = connection.execute("SELECT name, labels, sum(value), max(value) FROM sample GROUP BY name, labels")
+    rows = connection.execute(
+        "SELECT name, labels, sum(value), min(value), max(value) FROM sample GROUP BY name, labels"
+    )
     samples = [
         Sample(
             name,
             tuple((str(label), str(value)) for label, value in json.loads(labels)),
-            total if metric.merge == "sum" else most,
+            {"sum": total, "min": least}.get(metric.merge, most),
         )
-        for name, labels, total, most in rows
+        for name, labels, total, least, most in rows
         if (metric := metric_of(name)) is not None
     ]
     return list(_worst_only(samples))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 Kind = Literal["counter", "gauge", "histogram"]
-Merge = Literal["sum", "max", "worst"]
+Merge = Literal["sum", "max", "min", "worst"]
 """The way figures of several processes become one. `worst`: one-hot over a label whose values stand worst first."""
 
 BREAKER_STATES = ("isolated", "open", "half_open", "closed")
@@ -79,6 +79,10 @@ TABLE: tuple[Metric, ...] = (
         "Answers from a lower tier than asked for, or from the last resort.",
     ),
     Metric("smr_last_resort_total", "counter", (), "Answers from the last resort."),
+    Metric("smr_shared_reachable", "gauge", (), "1 while the shared state answers, 0 while one decides alone.", "min"),
+    Metric("smr_shared_round_trip_seconds", "gauge", (), "The newest answer of the server of shared state.", "max"),
+    Metric("smr_shared_conflicts_total", "counter", (), "Writes to that server that others came before."),
+    Metric("smr_fleet_members", "gauge", (), "Processes that share state, as counted last.", "max"),
 )
 
 METRICS = {metric.name: metric for metric in TABLE}

@@ -47,7 +47,12 @@ class StoreSnapshot:
             "version": VERSION,
             "scope": "store",
             "at": now,
-            "system": {"open_ratio": _open_ratio(view.figures.targets, stands), "offline": False, "shedding": False},
+            "system": {
+                "open_ratio": _open_ratio(view.figures.targets, stands),
+                "offline": False,
+                "shedding": False,
+                "alone": None,
+            },
             "models": list(_models(requests, stands)),
             "targets": [_target(name, stats, stands, minutes, now) for name, stats in view.figures.targets.items()],
             "served": _served(requests, now),

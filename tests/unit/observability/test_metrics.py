@@ -47,6 +47,10 @@ PROMISED: dict[str, tuple[str, ...]] = {
     "smr_shed_total": ("criticality",),
     "smr_degraded_total": ("model", "requested_tier", "actual_tier"),
     "smr_last_resort_total": (),
+    "smr_shared_reachable": (),
+    "smr_shared_round_trip_seconds": (),
+    "smr_shared_conflicts_total": (),
+    "smr_fleet_members": (),
 }
 """Names and labels people have in their dashboards and alerts: a change here is a change of a contract."""
 BUSY = failing(FailureClass.OVERLOADED, 529)

@@ -348,12 +348,13 @@ function drawResearch() {
 // The stream ------------------------------------------------------------------------------------------
 
 function drawSystem() {
-  const { open_ratio: ratio, offline, shedding, draining } = picture.system;
+  const { open_ratio: ratio, offline, shedding, draining, alone } = picture.system;
   const words = [`${share(ratio)} of the providers open`];
   if (offline) words.push("offline: no remote provider can be reached");
   if (shedding) words.push("shedding load");
   if (draining) words.push("draining: this server is not ready");
-  put($("system"), words.join(", "), ratio > 0 || offline || shedding || draining ? "bad" : "");
+  if (alone) words.push(`decides alone since ${clock(alone.since)}: ${alone.reason}`);
+  put($("system"), words.join(", "), ratio > 0 || offline || shedding || draining || alone ? "bad" : "");
   put($("drain"), draining ? "Take requests again" : "Drain this server");
   put($("link"), `${about.source || "this process"}, ${clock(picture.at, true)}`);
 }
