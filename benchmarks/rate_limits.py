@@ -127,7 +127,8 @@ async def two_keys(refill: LimitKind) -> tuple[Figure, Figure]:
 
 async def one_of_several(url: str, store: str, workers: int, seconds: float) -> None:
     """A process of `shared`; prints how often it was refused."""
-    async with router_for(url, "openai", ["k"], {"path": store}) as router:
+    kept = {"shared_url": store} if "://" in store else {"path": store}
+    async with router_for(url, "openai", ["k"], kept) as router:
         await use_up(router.chat, workers, seconds)
         print(router.stats().targets["p/m"].failures.get(FailureClass.RATE_LIMITED, 0))
 
@@ -158,14 +159,14 @@ MANNERS = (
 )
 
 
-async def shared(manner: Manner, processes: int, seconds: float) -> tuple[Figure, Figure]:
+async def shared(manner: Manner, processes: int, seconds: float, store: str | None) -> tuple[Figure, Figure]:
     """The share of one limit that processes with one store are granted, and the refusals of the unluckiest one."""
     limit = Fault.limit(rpm=LIMIT, kind=manner.refill, headers="openai", burst=manner.burst)
     workers = max(1, WORKERS // processes)
     with tempfile.TemporaryDirectory() as folder:
         async with FaultServer([limit], keep_requests=100_000) as server:
             began = asyncio.get_running_loop().time()
-            worker = (server.base_url, f"{folder}/stats.db", str(workers), str(seconds))
+            worker = (server.base_url, store or f"{folder}/stats.db", str(workers), str(seconds))
             started = [
                 await asyncio.create_subprocess_exec(
                     sys.executable, "-m", "benchmarks.rate_limits", "--worker", *worker, stdout=asyncio.subprocess.PIPE
@@ -184,11 +185,11 @@ async def shared(manner: Manner, processes: int, seconds: float) -> tuple[Figure
     )
 
 
-async def measure_shared(processes: int, seconds: float) -> list[Figure]:
+async def measure_shared(processes: int, seconds: float, store: str | None) -> list[Figure]:
     """Every manner of refill, one after the other."""
     figures: list[Figure] = []
     for manner in MANNERS:
-        figures += await shared(manner, processes, seconds)
+        figures += await shared(manner, processes, seconds, store)
     return figures
 
 
@@ -207,6 +208,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--processes", type=int, help="how many processes share one key")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="how long, with --processes")
+    parser.add_argument("--store", metavar="URL", help="a server that they share, with --processes (else a file)")
     parser.add_argument("--worker", nargs=4, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.worker is not None:
@@ -214,7 +216,7 @@ def main() -> int:
         asyncio.run(one_of_several(url, store, int(workers), float(seconds)))
         return 0
     if given.processes:
-        return report(*asyncio.run(measure_shared(given.processes, given.seconds)))
+        return report(*asyncio.run(measure_shared(given.processes, given.seconds, given.store)))
     return report(*asyncio.run(measure()))
 
 
