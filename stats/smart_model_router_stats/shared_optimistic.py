@@ -158,12 +158,15 @@ class ServerSharedState:
         return await self._ask(settle)
 
     async def aclose(self) -> None:
-        """Close the connections."""
-        if self._under_way:
-            await asyncio.wait(set(self._under_way))
-        server, self._server = self._server, None
-        if server is not None and self._owner == (os.getpid(), asyncio.get_running_loop()):
-            await server.aclose()
+        """Close the connections. What a server that stands still has not answered by then is given up."""
+        under_way, server, self._server = set(self._under_way), self._server, None
+        if server is None or self._owner != (os.getpid(), asyncio.get_running_loop()):
+            return
+        if under_way:
+            await asyncio.wait(under_way, timeout=_BLOCKING_SECONDS)
+        await server.aclose()
+        for task in under_way:
+            task.cancel()
 
     # Attempts -----------------------------------------------------------------------------------------------
 

@@ -172,6 +172,7 @@ class _Connections:
         self._connect = connect
         self._free = asyncio.Semaphore(most)
         self._idle: list[Any] = []
+        self._lent: set[Any] = set()
         self._closed = False
 
     @asynccontextmanager
@@ -179,21 +180,25 @@ class _Connections:
         """Lend one; wait for it where all are lent."""
         async with self._free:
             connection = self._idle.pop() if self._idle else await self._connect()
+            self._lent.add(connection)
             try:
                 yield connection
             except BaseException:
                 await connection.close()
                 raise
+            finally:
+                self._lent.discard(connection)
             if self._closed:
                 await connection.close()
             else:
                 self._idle.append(connection)
 
     async def aclose(self) -> None:
-        """Close those that are not lent, and the others when they come back."""
+        """Close all of them, also those that are lent: their questions fail."""
         self._closed = True
-        while self._idle:
-            await self._idle.pop().close()
+        for connection in (*self._idle, *self._lent):
+            await connection.close()
+        self._idle.clear()
 
 
 @cache
@@ -229,6 +234,7 @@ def postgres_rows(url: str, namespace: str) -> Callable[[], PostgresRows]:
             autocommit=True,
             prepare_threshold=None,  # PgBouncer may give each transaction another connection
             connect_timeout=_CONNECTING_SECONDS,
+            tcp_user_timeout=1000 * _CONNECTING_SECONDS,  # a machine that is gone sends no end of its connections
             application_name="smart-model-router",
         )
 

@@ -146,6 +146,21 @@ def test_a_server_that_is_killed_and_stopped_slows_no_request(shared: SharedServ
     end(program)
 
 
+def test_a_server_that_stands_still_keeps_no_process_from_ending(shared: SharedServer) -> None:
+    """What it was asked last is given up; a process that begins meanwhile serves, too."""
+    program = start("serve", shared.url)
+    a_hundred_more(program)
+    shared.server.suspend()
+    try:
+        serves_until(program, lambda events: events == [["state", True]])
+        other = start("serve", shared.url)
+        a_hundred_more(other)
+        end(program)
+        end(other)
+    finally:
+        shared.server.resume()
+
+
 def test_the_requests_a_minute_of_a_key_hold_over_machines(valkey_server: SharedServer) -> None:
     """Sixty a minute on eight processes are sixty, asked far more often; a full bucket goes out, too."""
     programs, began = [start("client", valkey_server.url, "60") for _ in range(8)], clock.here().boottime
