@@ -65,7 +65,8 @@ class PostgresRows:
         """Settle accounts in one transaction, which holds the rows of these limits, budgets and bulkheads."""
 
         async def settle(connection: Any) -> Leased:
-            async with connection.transaction():
+            # Two round trips, of which others wait for one: the locks are taken at the end of the first.
+            async with connection.pipeline():
                 return await self._settle(connection, asks, here, epoch)
 
         return await self._ask(settle)
@@ -107,21 +108,18 @@ class PostgresRows:
         self, connection: Any, asks: Sequence[BucketAsk | BudgetAsk | SlotAsk], here: ClockReading, epoch: str
     ) -> Leased:
         names = sorted(set(map(asked_row, asks)))
-        # The row is locked before it is read: whatever another process leased before is in it then.
-        cursor = await connection.execute(
-            f"INSERT INTO {SCHEMA}.shared_row SELECT %(space)s, unnest(%(ids)s::text[]), 0, '', NULL"
-            " ON CONFLICT (namespace, id) DO NOTHING",
-            {"space": self._namespace, "ids": names},
-        )
-        cursor = await connection.execute(
-            f"SELECT id, revision, body, (SELECT epoch FROM {SCHEMA}.head WHERE namespace = %(space)s),"
-            " extract(epoch FROM clock_timestamp())::double precision"
-            f" FROM {SCHEMA}.shared_row WHERE namespace = %(space)s AND id = ANY(%(ids)s) ORDER BY id FOR UPDATE",
-            {"space": self._namespace, "ids": names},
-        )
-        locked = await cursor.fetchall()
+        locked = await self._locked(connection, names)
+        if len(locked) < len(names):
+            await connection.execute(
+                f"INSERT INTO {SCHEMA}.shared_row SELECT %s, unnest(%s::text[]), 0, '', NULL"
+                " ON CONFLICT (namespace, id) DO NOTHING",
+                [self._namespace, names],
+            )
+            await connection.execute("COMMIT")
+            locked = await self._locked(connection, names)
         at = locked[0][4]
         if locked[0][3] != epoch:
+            await connection.execute("ROLLBACK")
             return Leased(at, None)
         for name, _, body, *_ in locked:
             if is_newer(body):
@@ -150,7 +148,19 @@ class PostgresRows:
                 for row in tables.writes(here)
             ],
         )
+        await connection.execute("COMMIT")
         return Leased(at, grants)
+
+    async def _locked(self, connection: Any, names: Sequence[str]) -> Sequence[Any]:
+        """Begin a transaction that holds these rows: what another process leased before is in them then."""
+        await connection.execute("BEGIN")
+        cursor = await connection.execute(
+            f"SELECT id, revision, body, (SELECT epoch FROM {SCHEMA}.head WHERE namespace = %(space)s),"
+            " extract(epoch FROM clock_timestamp())::double precision"
+            f" FROM {SCHEMA}.shared_row WHERE namespace = %(space)s AND id = ANY(%(ids)s) ORDER BY id FOR UPDATE",
+            {"space": self._namespace, "ids": list(names)},
+        )
+        return list(await cursor.fetchall())
 
     async def _ask(self, question: Callable[[Any], Awaitable[T]]) -> T:
         import psycopg  # noqa: PLC0415 - an extra

@@ -189,9 +189,7 @@ async def test_four_machines_use_one_limit_up(valkey_server: SharedServer) -> No
     assert all(json.loads(out)["refused"] <= 2 for out in outs), outs
 
 
-def test_the_operators_word_reaches_every_machine_and_outlasts_them(
-    valkey_server: SharedServer, tmp_path: Path
-) -> None:
+def test_the_operators_word_reaches_every_machine(valkey_server: SharedServer, tmp_path: Path) -> None:
     """Said to one of two gateways with two workers each; both obey, a third one begins so, and `enable` ends it."""
     with FaultServer() as first, FaultServer() as second, ExitStack() as stack:
 
