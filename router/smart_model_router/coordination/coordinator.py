@@ -23,6 +23,7 @@ from smart_model_router.coordination.shared_breakers import SharedBreakers
 from smart_model_router.coordination.shared_commands import SharedCommands
 from smart_model_router.coordination.slot_leases import LOOK_SECONDS, SlotLeases
 from smart_model_router.coordination.store_health import (
+    IDLE_POLL_SECONDS,
     POLL_SECONDS,
     RETRY_SECONDS,
     TELL_SECONDS,
@@ -112,6 +113,8 @@ class Coordinator:
         self._changed = False
         self._pressed = False
         self._poll_at = 0.0
+        self._used = False
+        """True when a request came since the last poll."""
         self._tell_at = 0.0
 
     # For the router -----------------------------------------------------------------------------------------
@@ -136,6 +139,7 @@ class Coordinator:
 
         Returns False while the task has not read the shared state yet: see `first_look`.
         """
+        self._used = True
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
             self._loop, self._task = loop, None
@@ -378,7 +382,8 @@ class Coordinator:
         now = self._state.clock.now()
         if now < self._poll_due:
             return
-        self._poll_at = now + POLL_SECONDS
+        self._poll_at = now + (POLL_SECONDS if self._used else IDLE_POLL_SECONDS)
+        self._used = False
         view = await self._shared.poll()
         self._heard_at = self._state.clock.now()
         if view is not None:

@@ -10,6 +10,8 @@ from smart_model_router.domain.ports import Clock
 
 POLL_SECONDS = 0.1
 """The interval of polls for the changes of others: a command is obeyed within 0.25 s, on a busy machine, too."""
+IDLE_POLL_SECONDS = 0.2
+"""The same while no request comes: fifty idle processes ask a server less than 300 times a second."""
 TELL_SECONDS = 0.25
 """The interval of writes that others need not see at once: recent calls, used tokens."""
 SLOW_SECONDS = 0.5
