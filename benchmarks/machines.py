@@ -88,7 +88,7 @@ async def _request_cost(places: dict[str, str]) -> list[Figure]:
 
 
 async def _claims(where: str) -> tuple[float, float]:
-    """The median and the longest of the seconds in which fifty states learn who has a probe that came due."""
+    """The median and the longest of the seconds in which fifty states learn which of them has a probe that came due."""
     states, taken = [state_at(where) for _ in range(PROCESSES * EACH)], []
     for number in range(CLAIMS):
         owner = f"t{number}/m"
