@@ -16,7 +16,7 @@ class OwnPart:
     well.
     """
 
-    __slots__ = ("_bucket", "_limit", "_members", "_used")
+    __slots__ = ("_bucket", "_held", "_limit", "_members", "_used")
 
     def __init__(
         self,
@@ -31,6 +31,7 @@ class OwnPart:
     ) -> None:
         self._limit = limit
         self._members = members
+        self._held = held
         self._used = used
         """Tokens that the others do not know of; some from before already."""
         self._bucket = TokenBucket(*self._size)
@@ -55,12 +56,13 @@ class OwnPart:
     def settled(self, now: float) -> tuple[float, float]:
         """Return the tokens that this process keeps, and those that all together have less: used and kept ones.
 
-        What was used longer ago than the part takes to refill is over, also for the others.
+        Those that it held at the beginning were leased then. What was used longer ago than the part takes to refill is
+        over, also for the others.
         """
         self._follow(now)
-        kept = max(0.0, self._bucket.level(now))
-        used = max(0.0, min(self._used, self._bucket.capacity - self._bucket.level(now)))
-        return kept, used + kept
+        level = self._bucket.level(now)
+        kept = max(0.0, level)
+        return kept, max(0.0, min(self._used - self._held, self._bucket.capacity - level) + kept)
 
     @property
     def _size(self) -> tuple[float, float]:

@@ -174,9 +174,18 @@ def test_one_of_four_takes_its_part_and_owes_it() -> None:
     stock.resume(8.0)
     assert stock.due_at(2, 8.0) == 8.0
     assert stock.due_at(3, 8.0) == 8.0 + SETTLING
-    assert stock.account(300, 8.0) == (14.0 + 2.0, 0.0, 0.0, 0.0)
-    stock.settled(16.0, 0.0, 0.0, 200.0, 8.0)
+    assert stock.account(300, 8.0) == (14.0 - 6.0 + 2.0, 0.0, 0.0, 0.0)
+    stock.settled(10.0, 0.0, 0.0, 200.0, 8.0)
     assert stock.account(300, 8.0 + SETTLING)[::2] == (0.0, 4.0)
+
+
+def test_what_is_kept_is_owed_once_however_often_the_others_are_lost() -> None:
+    """It was leased in the first place, or owed when they were back before."""
+    stock, limit = scarce(6.0), TokenBucket(300, 5)
+    for _ in range(9):
+        stock.suspend(limit, 2, 60.0, 0.0)
+        stock.resume(0.0)
+        assert (stock.level, stock.account(300, 0.0)[0]) == (6.0, 0.0)
 
 
 def test_a_part_that_was_not_told_is_owed_after_the_next_outage() -> None:
