@@ -119,6 +119,24 @@ async def test_a_process_of_this_host_that_is_gone_holds_nothing(server: Postgre
 
 
 @pytest.mark.asyncio
+async def test_runs_are_lost_whose_process_is_gone_and_that_it_has_not_given_back(server: PostgresServer) -> None:
+    """Each with its fence, by which one of several that look is the first to take it."""
+    async with opened(server.new_database()) as store:
+        for run_id in ("lost", "given", "held", "new", "ended"):
+            await store.create(new_run(run_id))
+        lost = await store.lease("lost", "one", 0.01)
+        ended = await store.lease("ended", "one", 0.01)
+        await store.end(ended, RunState.COMPLETED, {}, "")
+        await store.release(await store.lease("given", "one", 0.01))
+        await store.lease("held", "one")
+        while not (found := await store.lost()):  # noqa: ASYNC110 - the server has no event for it
+            await asyncio.sleep(0.01)
+        assert [(run.run_id, run.steps, fence) for run, fence in found] == [("lost", {}, lost.fence)]
+        assert (await store.lease("lost", "two")).fence == lost.fence + 1
+        assert await store.lost() == []
+
+
+@pytest.mark.asyncio
 async def test_one_of_many_creates_and_takes_a_run(server: PostgresServer) -> None:
     """Twenty stores at once, also the first ones of a database: one schema, one run, one holder, one charge each."""
     url = server.new_database()

@@ -102,6 +102,23 @@ def _wait_for_the_end(url: str) -> None:
         time.sleep(0.2)  # noqa: TID251 - as above
 
 
+def test_a_run_whose_worker_died_before_it_held_it_is_queued_again(server: PostgresServer, tmp_path: Path) -> None:
+    """DBOS alone leaves it to a process that is gone; a worker finds it when no process has held it for a lease."""
+    url, program = server.new_database(), Path(worker_program.__file__)
+    assert "queued" in StartedProgram(program, "enqueue", url, tmp_path, 1).communicate(timeout=PATIENCE)[0]
+    with psycopg.connect(url, autocommit=True) as hand:
+        taken = "UPDATE smr_dbos.workflow_status SET status = 'PENDING', executor_id = 'gone' WHERE status = 'ENQUEUED'"
+        assert hand.execute(taken).rowcount == 1
+    worker = StartedProgram(program, "work", f"{url}?application_name=w", tmp_path)
+    try:
+        _wait_for_the_end(url)
+    finally:
+        worker.kill()
+        worker.communicate(timeout=PATIENCE)
+    ((run, _),) = asyncio.run(_read(url))
+    assert run.state is RunState.COMPLETED
+
+
 def test_runs_of_workers_that_die_end_once(server: PostgresServer, tmp_path: Path) -> None:
     """Half of them are killed, one is stopped past its leases, and the server crashes once.
 

@@ -86,16 +86,21 @@ def workflow_findings(workflows: WorkflowsConfig) -> Iterator[DoctorFinding]:
     """The file or server of runs, and the runs there that go on in no process. A warning: requests need none of it."""
     # Imported when asked: requests and most commands do without workflows.
     from smart_model_router_research.assembly import runs_file  # noqa: PLC0415
-    from smart_model_router_research.engine.engine_selector import version_fault  # noqa: PLC0415
+    from smart_model_router_research.engine.engine_selector import dbos_fault, version_fault  # noqa: PLC0415
     from smart_model_router_research.engine.run_schema import RUN_MIGRATIONS  # noqa: PLC0415
     from smart_model_router_research.engine.sqlite_store import unheld_runs  # noqa: PLC0415
 
     fault = version_fault()
     yield DoctorFinding(
-        "ok" if fault is None or workflows.engine in ("auto", "kahn") else "warning",
+        "ok" if fault is None or workflows.engine in ("auto", "kahn", "dbos") else "warning",
         "engines",
         f"kahn, and langgraph {version('langgraph')}" if fault is None else f"kahn alone: no loops ({fault})",
     )
+    if workflows.engine == "dbos" or workflows.store_url is not None:
+        lacking = dbos_fault() or ("" if workflows.store_url is not None else "`workflows.store_url` is needed")
+        level = "warning" if lacking and workflows.engine == "dbos" else "ok"
+        found = f"dbos: no workers ({lacking})" if lacking else f"dbos {version('dbos')}: smr workflow worker"
+        yield DoctorFinding(level, "engines", found)
     if workflows.store_url is not None:
         yield from _server_findings(workflows)
         return

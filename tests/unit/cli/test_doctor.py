@@ -94,6 +94,19 @@ def test_the_engines_are_told_with_the_version_of_the_extra(
     assert workflow_lines(tmp_path, capsys, "engines", engine) == told
 
 
+def test_an_engine_of_many_machines_is_told_with_what_it_lacks(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The database, or the extra; a warning where the configuration asks for it."""
+    lacking = ("warning", "dbos: no workers (`workflows.store_url` is needed)")
+    assert workflow_lines(tmp_path, capsys, "engines", "dbos")[1:] == [lacking]
+    monkeypatch.setattr(engine_selector, "dbos_fault", lambda: "dbos >=3.4,<4 is needed")
+    assert workflow_lines(tmp_path, capsys, "engines", "dbos")[1:] == [
+        ("warning", "dbos: no workers (dbos >=3.4,<4 is needed)")
+    ]
+    assert len(workflow_lines(tmp_path, capsys, "engines")) == 1
+
+
 def test_runs_that_no_process_goes_on_with_are_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The newest of them by id; those that are held, have ended or are paused are none."""
     path = tmp_path / "r.db"
