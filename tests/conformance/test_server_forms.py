@@ -26,6 +26,8 @@ from smart_model_router.domain.shared_state import (
     Deadline,
     SharedStateError,
 )
+from smart_model_router_research.engine import PostgresRunStore
+from smart_model_router_research.workflow import Costs
 from smart_model_router_stats.postgres_reading import FleetReader
 from smart_model_router_stats.postgres_server import StatsServer
 from smart_model_router_stats.postgres_stats import PostgresStatsStore
@@ -34,6 +36,7 @@ from smart_model_router_stats.shared_optimistic import ServerSharedState
 from smart_model_router_stats.shared_postgres import postgres_rows
 from smart_model_router_stats.shared_valkey import valkey_rows
 from tests.certificates import serving_loopback
+from tests.conformance.run_stores import done, new_run
 from tests.database_servers import (
     PostgresServer,
     ValkeyServer,
@@ -315,6 +318,30 @@ async def test_statistics_behind_pgbouncer_in_transaction_mode() -> None:
                 await store.aclose()
             view = FleetReader(there).view()
     assert (sum(stats.calls for stats in view.figures.targets.values()), view.writers) == (800, 8)
+
+
+@pytest.mark.asyncio
+async def test_runs_behind_pgbouncer_in_transaction_mode() -> None:
+    """Eight processes over three connections of the server: each run has its steps, and its charges once."""
+    with running(PostgresServer) as server:
+        postgres = cast("PostgresServer", server)
+        url = postgres.new_database()
+        with pgbouncer(postgres) as port:
+            stores = [PostgresRunStore(url.replace(str(postgres.port), str(port))) for _ in range(8)]
+
+            async def ran(number: int) -> float:
+                store, run_id = stores[number], f"r{number}"
+                await store.create(new_run(run_id))
+                lease = await store.lease(run_id, "one")
+                for step in range(10):
+                    await store.begin(lease, f"s{step}", 1, "i")
+                    await store.charge(lease, f"s{step}", Costs(calls=1))
+                    await store.settle(lease, f"s{step}", done(x=1), "i")
+                return (await store.load(run_id)).spent.calls
+
+            assert await asyncio.gather(*map(ran, range(8))) == [10.0] * 8
+            assert {len(await store.checkpoints(f"r{number}")) for number, store in enumerate(stores)} == {10}
+            await asyncio.gather(*(store.aclose() for store in stores))
 
 
 def test_servers_are_skipped_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
