@@ -98,9 +98,11 @@ def workflow_findings(workflows: WorkflowsConfig) -> Iterator[DoctorFinding]:
     )
     if workflows.engine == "dbos" or workflows.store_url is not None:
         lacking = dbos_fault() or ("" if workflows.store_url is not None else "`workflows.store_url` is needed")
-        level = "warning" if lacking and workflows.engine == "dbos" else "ok"
-        found = f"dbos: no workers ({lacking})" if lacking else f"dbos {version('dbos')}: smr workflow worker"
-        yield DoctorFinding(level, "engines", found)
+        yield DoctorFinding(
+            "warning" if lacking and workflows.engine == "dbos" else "ok",
+            "engines",
+            f"dbos: no workers ({lacking})" if lacking else f"dbos {version('dbos')}: smr workflow worker",
+        )
     if workflows.store_url is not None:
         yield from _server_findings(workflows)
         return
