@@ -80,6 +80,7 @@ class ServerContract(SharedStateContract):
     async def test_fifty_writers_of_one_row_all_come_to_an_end(self) -> None:
         """Each conflict is tried again with the newer row, and none is lost."""
         processes = [self.process() for _ in range(50)]
+        await asyncio.gather(*(each.poll() for each in processes))
         views = await asyncio.gather(
             *(each.publish(Changes(rests=(self.rest(60.0 + number),))) for number, each in enumerate(processes))
         )

@@ -145,12 +145,8 @@ async def test_no_connection_is_left(postgres: PostgresServer) -> None:
 @pytest.mark.parametrize(
     ("store", "says"),
     [
-        ({"shared_url": f"mysql://u:{PASSWORD}@h/d"}, "begins with valkey://"),
-        ({"shared_url": f"valkey://u:{PASSWORD}@/0"}, "a host is needed"),
         ({"shared_url": f"redis://u:{PASSWORD}@h:port/0"}, "a URL is needed"),
-        ({"shared_url": "valkey://h", "namespace": "a b"}, "a name of letters"),
-        ({"shared_url": "valkey://h", "namespace": "{x}"}, "a name of letters"),
-        ({"shared_url": "valkey://h", "machines": -1}, "at least 0"),
+        ({"shared_url": "valkey://h", "namespace": "{x}", "machines": -1}, "a name of letters"),
     ],
 )
 def test_what_is_written_wrongly(smr: Smr, tmp_path: Path, store: dict[str, Any], says: str) -> None:
