@@ -85,7 +85,7 @@ format: setup  ## mend what ruff can mend
 	$(BIN)/ruff format .
 
 nightly: setup  ## ten times the examples of every property, a thousand seeds through the simulation, the whole grid, reviews due; hours
-	SMR_HYPOTHESIS_PROFILE=nightly $(BIN)/pytest -n auto --dist worksteal --timeout 1800 -m hypothesis tests/unit tests/property tests/e2e
+	SMR_HYPOTHESIS_PROFILE=nightly $(BIN)/pytest -n auto --dist worksteal --timeout 1800 -m hypothesis tests/unit tests/property tests/conformance tests/e2e
 	SMR_KILL_POINTS=100 $(BIN)/pytest --timeout 1800 tests/e2e/test_run_processes.py tests/e2e/test_saver_processes.py tests/e2e/test_research_processes.py -k kill_9
 	SMR_FLEET_RUNS=50 $(BIN)/pytest --timeout 1800 tests/e2e/test_run_workers.py
 	SMR_ALL_DBOS=1 $(BIN)/pytest --timeout 1800 tests/conformance/test_dbos_engine.py
