@@ -13,7 +13,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -53,7 +53,7 @@ def state_at(where: str) -> Any:
 
 
 @contextmanager
-def places() -> Iterator[dict[str, str]]:
+def places() -> Generator[dict[str, str]]:
     """A file and a server of each kind."""
     with tempfile.TemporaryDirectory() as folder, running(ValkeyServer) as one, running(PostgresServer) as two:
         yield {
