@@ -92,8 +92,9 @@ def _run_several(asked: Serve, ready: Callable[[str], None]) -> int:
 
     make = Making(asked.config, asked.workers)
     config = make.load()
-    if config.store.path is None:
-        expected = "store.path is needed: it is through the store that workers know of each other's limits and failures"
+    if config.store.path is None and config.store.shared_url is None:
+        named = "store.path is needed (store.shared_url on many machines)"
+        expected = f"{named}: it is through the store that workers know of each other's limits and failures"
         raise ConfigurationError("--workers", asked.workers, expected)
     listener, base_url = _bound(asked, config.gateway)
     log_findings(config)

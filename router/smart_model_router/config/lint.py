@@ -378,6 +378,14 @@ def _untooled_resorts(config: RouterConfig, _: LintEnvironment) -> Iterator[Conf
         yield ConfigFinding("note", "last_resort.tools", cannot, remedy)
 
 
+def _lone_machines(config: RouterConfig, _: LintEnvironment) -> Iterator[ConfigFinding]:
+    """Several machines of which none knows of another."""
+    store = config.store
+    if store.machines > 1 and (store.shared_url is None or not store.shared_state):
+        cannot = f"{store.machines} machines share nothing: each probes for itself, and takes the whole of every limit"
+        yield ConfigFinding("warning", "store.machines", cannot, "name a server in store.shared_url")
+
+
 Rule = Callable[[RouterConfig, LintEnvironment], Iterator[ConfigFinding]]
 _RULES: tuple[Rule, ...] = (
     _literal_keys,
@@ -392,4 +400,5 @@ _RULES: tuple[Rule, ...] = (
     _unknown_windows,
     _searches,
     _untooled_resorts,
+    _lone_machines,
 )

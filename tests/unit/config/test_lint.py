@@ -54,6 +54,12 @@ def test_a_sound_configuration_has_no_finding() -> None:
 
 KEYS: dict[str, Any] = {"keys": {"team": {"key": "k" * 20, "usd_per_day": 5}}}
 CASES: dict[str, tuple[dict[str, Any], str, str, str]] = {
+    "machines that share nothing": (
+        {"store": {"machines": 3, "path": "stats.db"}},
+        "store.machines",
+        "3 machines share nothing: each probes for itself, and takes the whole of every limit",
+        "name a server in store.shared_url",
+    ),
     "a literal variable": (
         {"providers": {**PROVIDERS, "o": {"kind": "openai", "api_key": "$OPENAI_API_KEY"}}},
         "providers.o.api_key",
