@@ -201,6 +201,46 @@ async def test_a_promoted_replica_begins_a_new_epoch() -> None:
                 assert all(breaker.step != 9 for breaker in late.breakers)
 
 
+@pytest.mark.asyncio
+async def test_two_primaries_for_a_while_end_as_one() -> None:
+    """Each side goes on alone; what one side decided changes nothing on the other, whose epoch is the higher one.
+
+    What it leased there is no part of the limit here, which is what its provider says, less a second's worth.
+    """
+    ask = BucketAsk(key="a/m requests", capacity=60, rate=1, most=60, want=5, least=1)
+    with running(ValkeyServer) as primary:
+        first = cast("ValkeyServer", primary)
+        replica_of = ("--replicaof", "127.0.0.1", str(first.port))
+        with running(lambda folder: ValkeyServer(folder, options=replica_of)) as replica:
+            second = cast("ValkeyServer", replica)
+            primaries = [valkey_rows(first.url, "f"), valkey_rows(second.url, "f")]
+            leads = 0
+
+            def connect() -> RowServer:
+                return primaries[leads]()
+
+            async with process(connect) as one, process(primaries[1]) as other:
+                await one.publish(Changes((row(step=1),)))
+                await one.lease([ask])
+                with second.client() as client:
+                    assert await becomes(lambda: client.info("replication")["master_link_status"] == "up")
+                    client.execute_command("REPLICAOF", "NO", "ONE")
+                here = (await one.publish(Changes((row(gen=1, step=2, epoch=one.epoch),)))).breakers[0]
+                await other.poll()
+                there = (await other.publish(Changes((row(gen=1, step=7, epoch=other.epoch),)))).breakers[0]
+                assert (here.gen, there.gen) == (2, 2)
+                assert [grant.granted for grant in await other.lease([ask])] == [5]
+                await one.aclose()
+                leads = 1
+                view = await one.poll()
+                assert view is not None
+                assert view.breakers == (there,)
+                stale = await one.publish(Changes((row(gen=here.gen, step=9, epoch=here.until.boot),)))
+                assert stale.breakers == (there,)
+                (grant,) = await one.lease([ask])
+                assert grant.left == pytest.approx(59 - 5 - grant.granted, abs=1)  # a token a second comes back
+
+
 @contextmanager
 def standby_of(primary: PostgresServer) -> Generator[PostgresServer]:
     """A server that follows another one, until it is promoted."""
