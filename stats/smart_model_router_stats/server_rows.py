@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -34,6 +35,8 @@ from smart_model_router_stats.shared_rows import (
     budget_columns,
     budget_of,
     call_columns,
+    call_of,
+    maker_of,
     member_columns,
     member_of,
     rest_columns,
@@ -50,6 +53,8 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 _GONE_SECONDS = 60.0
+_GONE_KEPT = 100
+"""Marks of rows that are gone, as many as are known before all rows are read anew: the server removes them untold."""
 _FORMAT = 1
 """The version of a row's text. Rows of later versions are neither read nor written."""
 
@@ -102,6 +107,24 @@ def row_of(table: str, text: str) -> object | None:
         return _COLUMNS[table][2](columns) if version == _FORMAT else None
     except (ValueError, TypeError, LookupError, KeyError, ArithmeticError):
         return None
+
+
+def call_of_text(text: str) -> CallRow | None:
+    """A call; None where it cannot be read, whatever is in it."""
+    try:
+        return call_of(json.loads(text))
+    except (ValueError, TypeError, LookupError):
+        return None
+
+
+def makers_of_texts(found: Iterable[tuple[bytes, str | bytes | None]]) -> list[MakerRow]:
+    """The makers of things that have a text which can be read."""
+    makers = []
+    for thing, text in found:
+        with suppress(ValueError, TypeError, LookupError):
+            if text is not None:
+                makers.append(maker_of((thing, *json.loads(text))))
+    return makers
 
 
 def request_of(asked: RowExchange) -> dict[str, Any]:
@@ -158,19 +181,32 @@ class KnownRows:
         self.news = -1
         self.last = -1
         self._tables: dict[str, dict[str, _KeptRow]] = {table: {} for table in _COLUMNS}
+        self._gone: set[str] = set()
+        self._most_gone = _GONE_KEPT
+
+    @property
+    def is_cluttered(self) -> bool:
+        """True when many rows are known to be gone: reading all rows anew forgets them."""
+        return len(self._gone) > self._most_gone
 
     def take(self, epoch: str, news: int, last: int, rows: Iterable[tuple[str, int, str]], *, full: bool) -> None:
         """Take in an answer. One that was overtaken by a later one changes nothing."""
-        if full or epoch != self.epoch:
+        if not full and epoch != self.epoch:
+            return  # asked before the epoch that is known now began
+        if full:
             if epoch == self.epoch and last < self.last:
                 return
             for kept in self._tables.values():
                 kept.clear()
+            self._gone.clear()
             self.epoch, self.news, self.last = epoch, news, last
         for name, revision, text in rows:
             table = self._tables.get(name.partition("\t")[0])
             if table is not None and revision >= table.get(name, _ABSENT).revision:
                 table[name] = _KeptRow(revision, row_of(name.partition("\t")[0], text), is_newer(text))
+                (self._gone.discard if text else self._gone.add)(name)
+        if full:
+            self._most_gone = max(_GONE_KEPT, 2 * len(self._gone))
         self.news, self.last = max(news, self.news), max(last, self.last)
 
     def get(self, name: str) -> _KeptRow:

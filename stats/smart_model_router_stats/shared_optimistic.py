@@ -65,6 +65,9 @@ class ServerSharedState:
         """The epoch in which the server's clock was set."""
         self._server: RowServer | None = None
         self._owner: tuple[int, asyncio.AbstractEventLoop] | None = None
+        self._inherited: list[RowServer | None] = []
+        """Connections of the processes that forked this one: without a reference they would be closed here, and with
+        them the watch that the parent's loop keeps on its own."""
         self._pauses = random.Random()  # noqa: S311 - chance, not secrets
         self._under_way: set[asyncio.Task[object]] = set()
         self.conflicts = 0
@@ -201,10 +204,11 @@ class ServerSharedState:
                 continue
             if not (writes or tables.added_calls or tables.added_makers):
                 return result
+            news = self._known.news
             answer = await self._exchange(
                 server,
                 expected=tables.expected,
-                news=self._known.news if tables.scanned else None,
+                news=news if tables.scanned else None,
                 writes=writes,
                 tells=tables.tells,
                 calls=tables.added_calls,
@@ -214,7 +218,8 @@ class ServerSharedState:
                 return result
             fresh = True
             self.conflicts += 1
-            if not (answer.rows or answer.full):  # a row that is known here is gone there
+            unchanged = all(self._known.get(name).revision == read for name, read in tables.expected.items())
+            if unchanged and answer.news == news and not answer.full:  # a row that is known here is gone there
                 await self._refresh(server, whole=True)
             if self._local() >= until:
                 raise _Contended("other processes are faster again and again")
@@ -244,7 +249,7 @@ class ServerSharedState:
     async def _trip(self, server: RowServer, *, whole: bool = False, **asked: object) -> RowAnswer:
         known = self._known
         request = RowExchange(
-            since=-1 if whole else known.last,
+            since=-1 if whole or known.is_cluttered else known.last,
             epoch=known.epoch,
             fresh=uuid.uuid4().hex[:8],
             stepped=bool(known.epoch) and self._stepped == known.epoch,
@@ -279,6 +284,8 @@ class ServerSharedState:
     def _connected(self) -> RowServer:
         owner = os.getpid(), asyncio.get_running_loop()
         if self._server is None or self._owner != owner:
+            if self._owner is not None and self._owner[0] != owner[0]:
+                self._inherited.append(self._server)
             self._server, self._owner = self._connect(), owner
             self._under_way = set()
         return self._server

@@ -17,11 +17,18 @@ from smart_model_router.domain.shared_state import SharedStateError, SlotAsk
 from smart_model_router_stats import transactions
 from smart_model_router_stats.postgres_migrations import prepare
 from smart_model_router_stats.row_server import Leased, RowAnswer, RowExchange, ServerFacts
-from smart_model_router_stats.server_rows import AttemptTables, KnownRows, asked_row, is_newer, request_of
-from smart_model_router_stats.shared_rows import call_of, maker_of
+from smart_model_router_stats.server_rows import (
+    AttemptTables,
+    KnownRows,
+    asked_row,
+    call_of_text,
+    is_newer,
+    makers_of_texts,
+    request_of,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine, Sequence
 
     from smart_model_router.domain.shared_state import BucketAsk, BudgetAsk, CallRow, ClockReading, MakerRow
 
@@ -30,6 +37,10 @@ T = TypeVar("T")
 SCHEMA = "smr_shared"
 _CONNECTIONS = 2
 _CONNECTING_SECONDS = 2
+_ANSWER_SECONDS = 5.0
+"""No answer after that is a fault of the connection, which is closed: its other end may be gone without a word."""
+_HELD_SECONDS = 1
+"""Rows that a process holds which stands still are free for the others after that."""
 
 
 class PostgresRows:
@@ -66,8 +77,8 @@ class PostgresRows:
 
         async def settle(connection: Any) -> Leased:
             # Two round trips, of which others wait for one: the locks are taken at the end of the first.
-            async with connection.pipeline():
-                return await self._settle(connection, asks, here, epoch)
+            async with connection.pipeline() as pipeline:
+                return await self._settle(connection, pipeline, asks, here, epoch)
 
         return await self._ask(settle)
 
@@ -78,7 +89,7 @@ class PostgresRows:
             sql = f"SELECT body FROM {SCHEMA}.call WHERE namespace = %s ORDER BY number"
             return list(await (await connection.execute(sql, [self._namespace])).fetchall())
 
-        return [call_of(json.loads(body)) for (body,) in await self._ask(read)]
+        return [call for (body,) in await self._ask(read) if (call := call_of_text(body)) is not None]
 
     async def makers(self, things: Sequence[bytes]) -> Sequence[MakerRow]:
         """The makers of these things, as far as they are known."""
@@ -89,7 +100,7 @@ class PostgresRows:
             return dict(await cursor.fetchall())
 
         found = await self._ask(read)
-        return [maker_of((thing, *json.loads(found[thing.hex()]))) for thing in things if thing.hex() in found]
+        return makers_of_texts((thing, found.get(thing.hex())) for thing in things)
 
     async def facts(self) -> ServerFacts:
         """Facts of the server, for people."""
@@ -105,10 +116,15 @@ class PostgresRows:
         await self._connections.aclose()
 
     async def _settle(
-        self, connection: Any, asks: Sequence[BucketAsk | BudgetAsk | SlotAsk], here: ClockReading, epoch: str
+        self,
+        connection: Any,
+        pipeline: Any,
+        asks: Sequence[BucketAsk | BudgetAsk | SlotAsk],
+        here: ClockReading,
+        epoch: str,
     ) -> Leased:
         names = sorted(set(map(asked_row, asks)))
-        locked = await self._locked(connection, names)
+        locked = await self._locked(connection, pipeline, names)
         if len(locked) < len(names):
             await connection.execute(
                 f"INSERT INTO {SCHEMA}.shared_row SELECT %s, unnest(%s::text[]), 0, '', NULL"
@@ -116,7 +132,7 @@ class PostgresRows:
                 [self._namespace, names],
             )
             await connection.execute("COMMIT")
-            locked = await self._locked(connection, names)
+            locked = await self._locked(connection, pipeline, names)
         at = locked[0][4]
         if locked[0][3] != epoch:
             await connection.execute("ROLLBACK")
@@ -151,15 +167,17 @@ class PostgresRows:
         await connection.execute("COMMIT")
         return Leased(at, grants)
 
-    async def _locked(self, connection: Any, names: Sequence[str]) -> Sequence[Any]:
+    async def _locked(self, connection: Any, pipeline: Any, names: Sequence[str]) -> Sequence[Any]:
         """Begin a transaction that holds these rows: what another process leased before is in them then."""
         await connection.execute("BEGIN")
+        await connection.execute(f"SET LOCAL idle_in_transaction_session_timeout = '{_HELD_SECONDS}s'")
         cursor = await connection.execute(
             f"SELECT id, revision, body, (SELECT epoch FROM {SCHEMA}.head WHERE namespace = %(space)s),"
             " extract(epoch FROM clock_timestamp())::double precision"
             f" FROM {SCHEMA}.shared_row WHERE namespace = %(space)s AND id = ANY(%(ids)s) ORDER BY id FOR UPDATE",
             {"space": self._namespace, "ids": list(names)},
         )
+        await pipeline.sync()  # without it the server sees no idle transaction, and the timeout does not count
         return list(await cursor.fetchall())
 
     async def _ask(self, question: Callable[[Any], Awaitable[T]]) -> T:
@@ -167,12 +185,16 @@ class PostgresRows:
 
         try:
             async with self._connections.one() as connection:
-                if not self._prepared:
-                    await prepare(connection, SCHEMA, migrations())
-                    self._prepared = True
-                return await question(connection)
+                return await _in_time(connection, self._answer(connection, question))
         except (psycopg.Error, OSError, TimeoutError) as error:
+            self._prepared = False  # the schema may have gone, with the database or another primary
             raise SharedStateError(self._told(error)) from error
+
+    async def _answer(self, connection: Any, question: Callable[[Any], Awaitable[T]]) -> T:
+        if not self._prepared:
+            await prepare(connection, SCHEMA, migrations())
+            self._prepared = True
+        return await question(connection)
 
 
 class _Connections:
@@ -217,6 +239,24 @@ def migrations() -> tuple[str, ...]:
     return (files("smart_model_router_stats").joinpath("sql", "shared_state_1.sql").read_text(encoding="utf-8"),)
 
 
+async def _in_time(connection: Any, answer: Coroutine[object, object, T]) -> T:
+    """Wait for the answer; without one in time, close the connection and raise TimeoutError.
+
+    It is closed first: the library waits ten seconds for a server to cancel what is asked on an open one.
+    """
+    asked = asyncio.get_running_loop().create_task(answer)
+    try:
+        async with asyncio.timeout(_ANSWER_SECONDS):
+            return await asyncio.shield(asked)
+    except TimeoutError:
+        raise TimeoutError(f"no answer within {_ANSWER_SECONDS:g} s") from None
+    finally:
+        if not asked.done():
+            await connection.close()
+            asked.cancel()
+            await asyncio.wait({asked})
+
+
 async def _one(connection: Any, statement: str, *values: object) -> Any:
     return await (await connection.execute(statement, values)).fetchone()
 
@@ -231,8 +271,9 @@ def postgres_rows(url: str, namespace: str) -> Callable[[], PostgresRows]:
         raise ConfigurationError("store.shared_url", "postgresql://…", wanted) from None
     try:
         secret = str(conninfo_to_dict(url).get("password") or "")
-    except psycopg.Error as error:
-        raise ConfigurationError("store.shared_url", "postgresql://…", f"a URL is needed: {error}") from None
+    except psycopg.Error:
+        fault = "a URL of PostgreSQL is needed, with options that libpq knows and special characters %-encoded"
+        raise ConfigurationError("store.shared_url", "postgresql://…", fault) from None  # its text may have a password
 
     def told(error: BaseException) -> str:
         text = " ".join(str(error).split()) or type(error).__name__

@@ -7,14 +7,13 @@ from dataclasses import fields
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qs, unquote, urlencode, urlsplit, urlunsplit
 
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.domain.shared_state import BucketGrant, SharedStateError, SlotAsk, SlotGrant, limits, slots
 from smart_model_router.domain.shared_state.clocks import CLOCK_ERROR
 from smart_model_router_stats.row_server import KEPT_SECONDS, Leased, RowAnswer, RowExchange, ServerFacts
-from smart_model_router_stats.server_rows import asked_row, request_of
-from smart_model_router_stats.shared_rows import call_of, maker_of
+from smart_model_router_stats.server_rows import asked_row, call_of_text, makers_of_texts, request_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -58,7 +57,9 @@ class ValkeyRows:
     async def newest(self) -> tuple[str, int]:
         """The epoch and the number of the newest change that others were told of."""
         found = await self._ask(self._client.get(self._news))
-        epoch, _, news = (found or b" 0").decode().partition(" ")
+        epoch, _, news = (found or b" 0").decode(errors="replace").partition(" ")
+        if not news.isdecimal():
+            raise SharedStateError(f"the key {self._news} was not written by the router: remove it")
         return epoch, int(news)
 
     async def exchange(self, asked: RowExchange) -> RowAnswer:
@@ -105,14 +106,14 @@ class ValkeyRows:
             if not target.startswith("\n"):
                 success = texts.get(f"\n{target}", [])
                 rows += [*(line for line in success if line not in lines), *lines]
-        return [call for line in rows if (call := _call(line)) is not None]
+        return [call for line in rows if (call := call_of_text(line)) is not None]
 
     async def makers(self, things: Sequence[bytes]) -> Sequence[MakerRow]:
         """The makers of these things, as far as they are known."""
         if not things:
             return ()
         found = await self._ask(self._client.hmget(self._makers, [thing.hex() for thing in things]))
-        return [maker_of((thing, *json.loads(text))) for thing, text in zip(things, found, strict=True) if text]
+        return makers_of_texts(zip(things, found, strict=True))
 
     async def facts(self) -> ServerFacts:
         """Facts of the server, for people."""
@@ -157,13 +158,6 @@ def _granted(ask: BucketAsk | BudgetAsk | SlotAsk, figures: list[float]) -> Buck
     return SlotGrant(held, idle, most, bool(others_wait))
 
 
-def _call(line: str) -> CallRow | None:
-    try:
-        return call_of(json.loads(line))
-    except (ValueError, TypeError, LookupError):
-        return None
-
-
 def valkey_rows(url: str, namespace: str) -> Callable[[], ValkeyRows]:
     """Make connections to the server of this URL. Raises ConfigurationError when the extra is missing.
 
@@ -183,11 +177,21 @@ def valkey_rows(url: str, namespace: str) -> Callable[[], ValkeyRows]:
     scheme = _SCHEMES.get(parts.scheme, parts.scheme)
     plain = urlunsplit((scheme, *parts[1:3], urlencode(others, doseq=True), ""))
     timeouts: dict[str, Any] = {"socket_timeout": _ANSWER_SECONDS, "socket_connect_timeout": _ANSWER_SECONDS}
-    secret = parts.password or ""
+    secret = unquote(parts.password or "")
 
     def told(error: BaseException) -> str:
         text = " ".join(str(error).split()) or type(error).__name__
         return (text.replace(secret, "***") if secret else text)[:300]
+
+    try:
+        sample = client.ConnectionPool.from_url(plain, **timeouts)
+        sample.make_connection()  # type: ignore[no-untyped-call] # as below
+    except (ValueError, TypeError) as error:  # they name an option
+        fault = f"options of the URL that the client knows are needed: {error}"
+        raise ConfigurationError("store.shared_url", parts.scheme + "://…", fault) from None
+    is_tls = issubclass(sample.connection_class, client.SSLConnection)
+    options = {name: value for name, value in sample.connection_kwargs.items() if name not in ("host", "port")}
+    to_sentinels = {name: value for name, value in options.items() if name.startswith(("socket_", "ssl_"))}
 
     def connect() -> ValkeyRows:
         made: Any
@@ -196,10 +200,10 @@ def valkey_rows(url: str, namespace: str) -> Callable[[], ValkeyRows]:
             made = ValkeyCluster.from_url(plain, max_connections=_CONNECTIONS, **timeouts)
         elif "sentinel" in query:
             watcher: Any = Sentinel(  # type: ignore[no-untyped-call] # the library has no types there
-                [(parts.hostname or "", parts.port or 26_379)], sentinel_kwargs=timeouts, **timeouts
+                [(parts.hostname or "", parts.port or 26_379)], sentinel_kwargs={**to_sentinels, "ssl": is_tls}
             )
             watchers = watcher.sentinels
-            made = watcher.master_for(query["sentinel"][0], username=parts.username, password=parts.password)
+            made = watcher.master_for(query["sentinel"][0], ssl=is_tls, **options)
         else:
             pool = client.BlockingConnectionPool.from_url(
                 plain, max_connections=_CONNECTIONS, timeout=_ANSWER_SECONDS, **timeouts

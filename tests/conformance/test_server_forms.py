@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, cast
 import psycopg
 import pytest
 
+from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.domain.shared_state import (
     BreakerRow,
     BucketAsk,
@@ -151,7 +152,8 @@ async def test_a_socket_of_this_machine() -> None:
 @pytest.mark.asyncio
 async def test_a_cluster_has_all_rows_of_a_fleet_in_one_slot() -> None:
     """`?cluster=true`; two fleets may have different slots."""
-    with running(lambda folder: ValkeyServer(folder, options=("--cluster-enabled", "yes"))) as server:
+    options = ("--cluster-enabled", "yes", "--cluster-port", str(free_port()))
+    with running(lambda folder: ValkeyServer(folder, options=options)) as server:
         with cast("ValkeyServer", server).client() as client:
             client.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16_383)
             assert await becomes(lambda: b"cluster_state:ok" in client.execute_command("CLUSTER", "INFO"))
@@ -162,9 +164,10 @@ async def test_a_cluster_has_all_rows_of_a_fleet_in_one_slot() -> None:
 class SentinelServer(ValkeyServer):
     """A Sentinel that watches the primary at `watched`."""
 
-    def __init__(self, directory: Path, watched: int) -> None:
+    def __init__(self, directory: Path, watched: int, password: str = "") -> None:
         super().__init__(directory)
-        lines = (f"port {self.port}", "bind 127.0.0.1", f"sentinel monitor fleet 127.0.0.1 {watched} 1")
+        lines = [f"port {self.port}", "bind 127.0.0.1", f"sentinel monitor fleet 127.0.0.1 {watched} 1"]
+        lines += [f"sentinel auth-pass fleet {password}"] if password else []
         (directory / "sentinel.conf").write_text("\n".join(lines) + "\n")
 
     def command(self) -> list[str]:
@@ -176,6 +179,106 @@ async def test_sentinels_name_the_primary() -> None:
     """`?sentinel=NAME` asks them."""
     with running(ValkeyServer) as primary, running(lambda folder: SentinelServer(folder, primary.port)) as sentinel:
         await shares(valkey_rows(f"valkey://127.0.0.1:{sentinel.port}/0?sentinel=fleet", "watched"))
+
+
+@pytest.mark.asyncio
+async def test_a_primary_that_sentinels_name_is_asked_as_the_url_says() -> None:
+    """With its %-encoded password, and in its database."""
+    with running(ValkeyServer) as primary, cast("ValkeyServer", primary).client() as client:
+        client.config_set("requirepass", "p@ss")
+        with running(lambda folder: SentinelServer(folder, primary.port, "p@ss")) as sentinel:
+            await shares(valkey_rows(f"valkey://:p%40ss@127.0.0.1:{sentinel.port}/3?sentinel=fleet", "watched"))
+        client.select(3)
+        assert client.exists("smr:{watched}:rows")
+
+
+@pytest.mark.asyncio
+async def test_sentinels_are_asked_by_tls_where_the_url_says_so() -> None:
+    """The first byte is that of a handshake, and no command."""
+    firsts: list[bytes] = []
+
+    async def listens(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        firsts.append(await reader.read(1))
+        writer.close()
+
+    async with await asyncio.start_server(listens, "127.0.0.1", 0) as listener:
+        port = listener.sockets[0].getsockname()[1]
+        with pytest.raises(SharedStateError):
+            await shares(valkey_rows(f"rediss://:secret@127.0.0.1:{port}/0?sentinel=fleet", "watched"))
+    assert set(firsts) == {b"\x16"}
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "valkey://u:not-to-be-shown@127.0.0.1/0?nope=1",
+        "valkey://u:not-to-be-shown@127.0.0.1/0?db=text",
+        "postgresql://u:not-to-be-shown%zz@127.0.0.1/d",
+        "postgresql://u:not-to-be-shown@127.0.0.1/d?nope=1",
+    ],
+)
+def test_an_option_that_no_client_knows(url: str) -> None:
+    """It is a fault of the configuration, which is told without the password."""
+    with pytest.raises(ConfigurationError, match="options") as told:
+        (postgres_rows if url.startswith("postgresql") else valkey_rows)(url, "f")
+    assert "not-to-be-shown" not in str(told.value)
+
+
+class MutePath:
+    """A way to a server that falls silent: its connections stay, and bring no answer any more. New ones do."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._mute: list[asyncio.Event] = []
+        self._writers: list[asyncio.StreamWriter] = []
+        self._under_way: set[asyncio.Task[None] | None] = set()
+
+    def fall_silent(self) -> None:
+        """All connections that there are."""
+        for mute in self._mute:
+            mute.set()
+
+    async def aclose(self) -> None:
+        """Close all of them."""
+        for writer in self._writers:
+            writer.close()
+        await asyncio.wait({task for task in self._under_way if task})
+
+    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One connection."""
+        there, back = await asyncio.open_connection("127.0.0.1", self._port)
+        mute = asyncio.Event()
+        self._mute.append(mute)
+        self._writers += back, writer
+        self._under_way.add(asyncio.current_task())
+        await asyncio.gather(self._copy(reader, back, asyncio.Event()), self._copy(there, writer, mute))
+
+    async def _copy(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, mute: asyncio.Event) -> None:
+        with suppress(OSError):
+            while data := await source.read(65_536):
+                if not mute.is_set():
+                    sink.write(data)
+        sink.close()
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("kind", [ValkeyServer, PostgresServer])
+async def test_connections_that_fall_silent_are_given_up(kind: type[ValkeyServer | PostgresServer]) -> None:
+    """A machine that lost its power, or a server that stands still, closes nothing: the next question has another."""
+    with running(kind) as server:
+        url = server.new_database() if isinstance(server, PostgresServer) else cast("ValkeyServer", server).url
+        path = MutePath(server.port)
+        async with await asyncio.start_server(path, "127.0.0.1", 0) as listener:
+            there = url.replace(str(server.port), str(listener.sockets[0].getsockname()[1]))
+            connect = postgres_rows(there, "f") if kind is PostgresServer else valkey_rows(there, "f")
+            async with process(connect) as one:
+                await one.publish(Changes((row(step=1),)))
+                path.fall_silent()
+                async with asyncio.timeout(20):
+                    with pytest.raises(SharedStateError, match=r"no answer within|Timeout"):
+                        await one.publish(Changes((row(gen=1, step=2),)))
+                    await patiently(lambda: one.publish(Changes((row(gen=1, step=3),))))
+            await path.aclose()
 
 
 @pytest.mark.asyncio

@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import os
+import threading
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import count
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import psycopg
 import pytest
 
-from smart_model_router.domain.shared_state import BucketAsk, Changes, ClockReading, SharedStateError
+from smart_model_router.domain.shared_state import (
+    BucketAsk,
+    BucketGrant,
+    Changes,
+    ClockReading,
+    MemberRow,
+    SharedStateError,
+)
+from smart_model_router_stats import transactions
 from smart_model_router_stats.row_server import RowAnswer, RowExchange, RowWrite
 from smart_model_router_stats.server_rows import row_id
 from smart_model_router_stats.shared_optimistic import ServerSharedState
@@ -58,6 +69,18 @@ def postgres_server() -> Iterator[PostgresServer]:
         yield cast("PostgresServer", server)
 
 
+def in_child(work: Callable[[], None]) -> None:
+    """Do it in a fork of this process."""
+    child = os.fork()
+    if child == 0:
+        try:
+            work()
+        except BaseException:  # noqa: BLE001 - told by the status
+            os._exit(1)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+
+
 class ServerContract(SharedStateContract):
     """The suite on a server."""
 
@@ -68,6 +91,14 @@ class ServerContract(SharedStateContract):
     @abstractmethod
     def lose_everything(self) -> None:
         """Flush the server, as an operator does."""
+
+    @abstractmethod
+    def write_call_and_maker(self, text: str, thing: bytes) -> None:
+        """Write a call, and the maker of `thing`, as another program does."""
+
+    @abstractmethod
+    def remove_gone_rows(self) -> None:
+        """Remove the marks of rows that are gone, as the server does after a minute."""
 
     def process(self) -> ServerSharedState:
         return self.process_in("test")
@@ -169,6 +200,47 @@ class ServerContract(SharedStateContract):
         await state.aclose()
 
     @pytest.mark.asyncio
+    async def test_calls_and_makers_written_by_hand_are_none(self) -> None:
+        """A process begins and goes on with those that can be read."""
+        state = self.process()
+        await state.publish(Changes((self.row("open", 30.0),)))
+        self.write_call_and_maker("text", b"\xab")
+        assert self.process().restore().calls == ()
+        assert await state.makers([b"\xab", b"\xac"]) == ()
+        await state.aclose()
+
+    @pytest.mark.asyncio
+    @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+    async def test_a_fork_leaves_the_connections_of_its_parent_alone(self) -> None:
+        """The child has its own, and what it inherits is not closed there."""
+        state = self.process()
+        await state.publish(Changes((self.row("open", 30.0),)))
+
+        async def use() -> None:
+            await state.publish(Changes((self.row("open", 40.0, gen=1),)))
+            gc.collect()
+            await state.aclose()
+
+        await asyncio.to_thread(in_child, lambda: asyncio.run(use()))
+        await state.publish(Changes((self.row("open", 50.0, gen=2),)))
+        await state.aclose()
+
+    @pytest.mark.asyncio
+    async def test_rows_that_are_gone_are_forgotten(self) -> None:
+        """A fleet whose processes begin and end all day needs no more memory for it."""
+        state = self.process()
+        for number in range(3):
+            here = self.clock()
+            members = [
+                MemberRow(holder=f"h{number}-{one}", machine="m", version="1", pid=7, at=here) for one in range(60)
+            ]
+            await state.publish(Changes(members=tuple(members)))
+            await state.publish(Changes(members=tuple(replace(row, over=True) for row in members)))
+            self.remove_gone_rows()
+        assert len(state._known.all("member")) < 130
+        await state.aclose()
+
+    @pytest.mark.asyncio
     async def test_rows_of_a_later_version_are_left_alone(self) -> None:
         """Each process decides such a breaker alone, and with such a limit everything."""
         state = self.process()
@@ -238,6 +310,30 @@ class TestValkey(ServerContract):
         with self.server.client() as client:
             client.flushall()
 
+    def remove_gone_rows(self) -> None:
+        space = f"smr:{{test-{self.number}}}:"
+        with self.server.client() as client:
+            gone = [name for name, text in client.hgetall(f"{space}rows").items() if text.endswith(b" ")]
+            client.hdel(f"{space}rows", *gone)
+            client.zrem(f"{space}order", *gone)
+            client.zrem(f"{space}expiry", *gone)
+
+    def write_call_and_maker(self, text: str, thing: bytes) -> None:
+        with self.server.client() as client:
+            client.hset(f"smr:{{test-{self.number}}}:calls", "a/m", text)
+            client.hset(f"smr:{{test-{self.number}}}:makers", thing.hex(), text)
+
+    @pytest.mark.asyncio
+    async def test_a_counter_written_by_hand_is_named(self) -> None:
+        """A sentence says which key to remove."""
+        state = self.process()
+        await state.publish(Changes((self.row("open", 30.0),)))
+        with self.server.client() as client:
+            client.set(f"smr:{{test-{self.number}}}:news", "text")
+        with pytest.raises(SharedStateError, match=r":news was not written by the router: remove it"):
+            await state.poll()
+        await state.aclose()
+
 
 class TestPostgres(ServerContract):
     """On PostgreSQL."""
@@ -252,3 +348,57 @@ class TestPostgres(ServerContract):
     def lose_everything(self) -> None:
         with psycopg.connect(self.url) as connection:
             connection.execute("TRUNCATE smr_shared.head, smr_shared.shared_row, smr_shared.call, smr_shared.maker")
+
+    def write_call_and_maker(self, text: str, thing: bytes) -> None:
+        with psycopg.connect(self.url) as connection:
+            connection.execute("INSERT INTO smr_shared.call VALUES (DEFAULT, 'test', 'a/m', %s, true)", [text])
+            connection.execute("INSERT INTO smr_shared.maker VALUES (DEFAULT, 'test', %s, %s, 1)", [thing.hex(), text])
+
+    @pytest.mark.asyncio
+    async def test_a_schema_that_was_dropped_is_made_again(self) -> None:
+        """The first question after it fails, and the next one finds tables."""
+        state = self.process()
+        await state.publish(Changes((self.row("open", 30.0),)))
+        with psycopg.connect(self.url) as connection:
+            connection.execute("DROP SCHEMA smr_shared CASCADE")
+        with pytest.raises(SharedStateError, match="does not exist"):
+            await state.poll()
+        assert len((await state.publish(Changes((self.row("open", 20.0),)))).breakers) == 1
+        await state.aclose()
+
+    def remove_gone_rows(self) -> None:
+        with psycopg.connect(self.url) as connection:
+            connection.execute("DELETE FROM smr_shared.shared_row WHERE body = ''")
+
+    @pytest.mark.asyncio
+    async def test_a_process_that_stands_still_in_the_middle_of_a_lease_holds_no_limit(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The server closes its connection, and the others lease on."""
+        stands, goes_on, lease = threading.Event(), threading.Event(), transactions.lease
+        ask = BucketAsk(key="a/m requests", capacity=60, rate=1, most=60, want=5, least=1)
+
+        def stopped(*args: Any) -> tuple[BucketGrant, ...]:
+            if not stands.is_set():
+                stands.set()
+                goes_on.wait(60)
+            return lease(*args)
+
+        async def leased() -> tuple[BucketGrant, ...]:
+            state = self.process()
+            try:
+                return await state.lease([ask])
+            finally:
+                await state.aclose()
+
+        await leased()
+        monkeypatch.setattr(transactions, "lease", stopped)
+        machine = asyncio.create_task(asyncio.to_thread(lambda: asyncio.run(leased())))
+        try:
+            await asyncio.to_thread(stands.wait, 30)
+            async with asyncio.timeout(20):
+                assert [grant.granted for grant in await leased()] == [5]
+        finally:
+            goes_on.set()
+        with pytest.raises(SharedStateError):
+            await machine

@@ -34,7 +34,10 @@ async def in_time() -> AsyncGenerator[None]:
 
 
 class StoreReachability:
-    """`reason` says why the shared state is out of reach, "" while it is not; `changed` is told of every change."""
+    """`reason` says why the shared state is out of reach, "" while it is not.
+
+    `changed` is told the first reason, and "" once it is within reach again: the reasons of one outage alternate.
+    """
 
     def __init__(self, clock: Clock, changed: Callable[[str], None]) -> None:
         self._clock = clock
@@ -70,12 +73,9 @@ class StoreReachability:
         self.lose(TOO_SLOW)
 
     def _tell(self, reason: str) -> None:
-        if reason != self.reason:
-            self.reason = reason
-            if not reason:
-                self.lost_at = None
-            elif self.lost_at is None:
-                self.lost_at = self._clock.now()
+        was_lost, self.reason = bool(self.reason), reason
+        if bool(reason) is not was_lost:
+            self.lost_at = self._clock.now() if reason else None
             self._changed(reason)
 
 

@@ -91,6 +91,15 @@ def test_a_new_epoch_forgets_the_rows_of_the_one_before() -> None:
     assert (known.epoch, known.news, known.last) == ("2-b", 0, 0)
 
 
+def test_an_answer_to_a_question_of_the_epoch_before_changes_nothing() -> None:
+    """It has what changed since a revision of that epoch, which is not everything."""
+    known, name = KnownRows(), row_id("operator", "a/m")
+    known.take("2-b", 2, 5, [(name, 5, text_of("operator", ROWS["operator"]))], full=True)
+    known.take("1-a", 9, 9, [], full=False)
+    assert known.get(name).row == ROWS["operator"]
+    assert (known.epoch, known.news, known.last) == ("2-b", 2, 5)
+
+
 def test_rows_of_tables_that_are_not_known_are_passed_over() -> None:
     """A later version may have more of them."""
     known = KnownRows()
