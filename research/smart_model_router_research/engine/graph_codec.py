@@ -34,7 +34,7 @@ from smart_model_router_research.engine.graph_threads import (
     shown_thread,
 )
 from smart_model_router_research.engine.store_port import StoreUnavailable
-from smart_model_router_research.engine.store_rules import readable
+from smart_model_router_research.engine.store_rules import whole_characters
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
@@ -204,7 +204,7 @@ def thread_of(thread_id: object) -> str:
 
 def _text(name: str, value: object) -> str:
     """Return a text that a store can hold."""
-    if not isinstance(value, str) or readable(value) != value:
+    if not isinstance(value, str) or whole_characters(value) != value:
         raise ConfigurationError(name, value, "a text without halves of surrogate pairs is needed")
     return value
 

@@ -78,7 +78,12 @@ def decided_step(run_id: str, approval: Approval, waiting: Iterable[str], asked:
 
 def readable(text: str) -> str:
     """Return a text that every store can hold: NUL, and halves of surrogate pairs (in file names), are escaped."""
-    return text.encode(errors="backslashreplace").decode().replace("\0", "\\x00")
+    return whole_characters(text).replace("\0", "\\x00")
+
+
+def whole_characters(text: str) -> str:
+    """Return a text that a file can hold: halves of surrogate pairs are escaped."""
+    return text.encode(errors="backslashreplace").decode()
 
 
 def late_decision(step: str) -> Approval:
