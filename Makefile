@@ -8,6 +8,8 @@ ENGINES := $(addprefix tests/conformance/test_,engines.py two_engines.py langgra
 	run_stores.py run_saver.py broken_run_savers.py)
 # What of an engine and its store needs a server, which that run has not: test-sockets has.
 ON_SERVERS := */engine/postgres_store.py,*/engine/server_database.py,*/engine/dbos_engine.py,*/engine/dbos_runtime.py
+# Of the engines, what only real servers can test: `test-sockets` does.
+ON_SERVERS := */dbos_*.py,*/postgres_*.py,*/server_database.py
 # What the run under coverage has already tested beside core and research: all of tests/unit/scoring but retrieval.
 PURE_SCORING = $(addprefix --ignore ,$(filter-out %/retrieval,$(wildcard tests/unit/scoring/*)))
 LOCK := $(BIN)/uv pip compile --quiet --no-config --universal --python-version 3.11 --generate-hashes --no-header

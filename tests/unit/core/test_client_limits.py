@@ -403,3 +403,21 @@ def test_a_reservation_that_no_question_took_goes_back() -> None:
 def test_micro_dollars_are_rounded_up(usd: float, micro: int) -> None:
     """Not by a rounding error."""
     assert micro_dollars(usd) == micro
+
+
+def test_a_second_word_of_the_same_trouble_changes_nothing() -> None:
+    """Neither of a rate nor of a budget: what was kept or spent since the first one stays."""
+    rate, budget = shared_rate(), shared_budget()
+    for limit in (rate, budget):
+        limit.suspend(1, 0.0)
+    rate.take(1, 0.0)
+    budget.take(7, 0.0)
+    before = rate.ready_at(60, 0.0), budget.ready_at(1, 0.0)
+    for limit in (rate, budget):
+        limit.suspend(4, 0.0)
+    assert (rate.ready_at(60, 0.0), budget.ready_at(1, 0.0)) == before
+    for _ in range(2):
+        for limit in (rate, budget):
+            limit.resume(0.0)
+    assert not rate.alone
+    assert not budget.alone

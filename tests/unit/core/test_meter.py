@@ -634,3 +634,11 @@ def test_a_name_nobody_knows_counts_requests() -> None:
     assert (meter.bucket.capacity, meter.take(CALL, 0.0)) == (100.0, 1)
     meter.begin(BucketReading("default", 100, 40), Outstanding(everyone=3.0), "continuous", 0.0)
     assert meter.bucket.level(0.0) == 37.0
+
+
+def test_a_limit_that_is_not_shared_has_no_part() -> None:
+    """Whoever shares with it, or does not: all of it is this process's."""
+    meter = LimitBucket("default", 100.0)
+    meter.suspend(4, 0.0)
+    assert meter.stock is None
+    assert meter.bucket.level(0.0) == 100.0
