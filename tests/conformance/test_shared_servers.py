@@ -255,6 +255,19 @@ class ServerContract(SharedStateContract):
         await state.aclose()
 
     @pytest.mark.asyncio
+    async def test_a_lease_that_fails_at_one_limit_takes_nothing_of_another(self) -> None:
+        """All of it is done or nothing, as often as it is asked."""
+        state = self.process()
+        late = BucketAsk(key="a/m requests", capacity=60, rate=1, most=60, want=5, least=1)
+        ask = replace(late, key="b/m requests")
+        await self.write([RowWrite(row_id("limit", late.key), '[2,["of later"]]', 60.0)])
+        for _ in range(3):
+            with pytest.raises(SharedStateError, match="later version"):
+                await state.lease([ask, late])
+        assert [grant.left for grant in await state.lease([ask])] == [54]
+        await state.aclose()
+
+    @pytest.mark.asyncio
     async def test_a_thousand_targets_are_read_once_and_then_as_they_change(self) -> None:
         """A poll brings what changed, not everything again."""
         one, other = self.process(), self.process()
