@@ -33,13 +33,13 @@ def shared_server_findings(store: StoreConfig) -> list[DoctorFinding]:
         facts, answer, trip, ahead = asyncio.run(_asked(connect()))
     except (ConfigurationError, SharedStateError, TimeoutError) as error:
         reason = error.message if isinstance(error, ConfigurationError) else f"{url}: {str(error) or 'no answer'}"
-        return [DoctorFinding("problem", _TOPIC, f"{reason}: {_ALONE}")]
+        return [DoctorFinding("problem", _TOPIC, f"{reason.rstrip('.')}: {_ALONE}")]
     members = _members(answer)
     machines = len({member.machine for member in members})
     standing = (
         f"{url}: {facts.version}, round trip {1000 * trip:.1f} ms, its clock is {abs(ahead):.2f} s "
         f"{'ahead of' if ahead >= 0 else 'behind'} ours; "
-        f"namespace {store.namespace}: {len(members)} processes of {machines} machines"
+        f"namespace {store.namespace}: {_count(len(members), 'process')} on {_count(machines, 'machine')}"
     )
     far = trip > LONGEST_ROUND_TRIP
     found = [
@@ -68,6 +68,12 @@ async def _asked(server: RowServer) -> tuple[ServerFacts, RowAnswer, float, floa
     finally:
         with suppress(SharedStateError):
             await server.aclose()
+
+
+def _count(number: int, what: str) -> str:
+    """A number of things."""
+    many = f"{what}es" if what.endswith("s") else f"{what}s"
+    return f"{number} {what if number == 1 else many}"
 
 
 def _members(answer: RowAnswer) -> list[MemberRow]:

@@ -141,7 +141,9 @@ class Gateway:
         try:
             config = self._load()
             await asyncio.to_thread(self._research.prepare, config)
-            generation = self._made(config)
+            self._research.move_in(config)
+            # What other processes said is read meanwhile, from a server that may take its time.
+            generation = self._entered(config, await asyncio.to_thread(self._make, config))
         except ConfigurationError as error:
             log.error("the new configuration is refused, the old one stays: %s", error.message)
             return False
@@ -171,7 +173,10 @@ class Gateway:
 
     def _made(self, config: RouterConfig) -> RouterGeneration:
         self._research.move_in(config)
-        generation = RouterGeneration(config, self._make(config))
+        return self._entered(config, self._make(config))
+
+    def _entered(self, config: RouterConfig, router: SmartModelRouter) -> RouterGeneration:
+        generation = RouterGeneration(config, router)
         self._generations.add(generation)
         self._looking.move_in(generation)
         return generation
