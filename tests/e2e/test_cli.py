@@ -89,6 +89,7 @@ FAILING: dict[str, tuple[str, ...]] = {
     "workflow run": ("nowhere.yaml",),
     "workflow resume": ("nobody",),
     "workflow runs": NO_CONFIG,
+    "workflow worker": NO_CONFIG,
     "workflow history": ("nobody",),
     "workflow fork": ("nobody@1",),
     "workflow cancel": ("nobody",),

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from smart_model_router.cli.importing import Entry, Imported, convert
+from smart_model_router.cli.commands import ImportLitellm
+from smart_model_router.cli.importing import Entry, Imported, convert, run
 from smart_model_router.config import RouterConfig
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.domain.yaml_document import parse
@@ -322,9 +323,12 @@ DEPLOYMENT = "model_list: [{model_name: m, litellm_params: {model: openai/m}}]\n
         ("{redis_port: 1992}", None),
     ],
 )
-def test_redis_becomes_the_server_of_a_fleet(settings: str, url: str | None) -> None:
+def test_redis_becomes_the_server_of_a_fleet(settings: str, url: str | None, tmp_path: Path) -> None:
     """A URL, or the parts of one; a port alone is left out."""
     made = taken(f"{DEPLOYMENT}router_settings: {settings}\n")
+    file = tmp_path / "config.yaml"
+    file.write_text(f"{DEPLOYMENT}router_settings: {settings}\n", "utf-8")
+    assert run(ImportLitellm(source=file, output=tmp_path / "ours.yaml")) == 0  # whatever the variables are
     assert made.config.get("store", {}).get("shared_url") == url
 
 
