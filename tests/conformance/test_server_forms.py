@@ -72,7 +72,7 @@ def row(gen: int = 0, step: int = 0, epoch: str = ALONE.boot) -> BreakerRow:
 
 
 async def shares(connect: Callable[[], RowServer]) -> None:
-    """What one process writes another one hears."""
+    """Another process hears what one writes."""
     async with process(connect) as one, process(connect) as other:
         await one.publish(Changes((row(step=3),)))
         view = await other.poll()
@@ -123,7 +123,7 @@ class TlsServer(ValkeyServer):
 
 
 def has_tls() -> bool:
-    """Whether the server's program can speak TLS: without a certificate one that can says so and ends."""
+    """True when the server's program can speak TLS: without a certificate such a one says so and ends."""
     found = subprocess.run(
         [valkey_program(), "--port", "0", "--tls-port", "1"], capture_output=True, timeout=10, check=False
     )

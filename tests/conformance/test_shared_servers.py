@@ -161,7 +161,7 @@ class ServerContract(SharedStateContract):
 
     @pytest.mark.asyncio
     async def test_a_process_that_missed_a_new_epoch_writes_nothing_of_the_old_one(self) -> None:
-        """What it read may be wrong now: it reads again, and its stale claim is refused."""
+        """Its rows may be wrong now: it reads again, and its stale claim is refused."""
         one, other = self.process(), self.process()
         await one.publish(Changes((self.row("open", 0.0),)))
         await other.poll()
@@ -286,7 +286,7 @@ class ServerContract(SharedStateContract):
         await other.aclose()
 
     async def newest(self) -> tuple[str, int]:
-        """What a poll asks, by a connection of its own."""
+        """The epoch and the news, asked by a connection of its own."""
         server = self.connector("test")()
         try:
             return await server.newest()

@@ -84,7 +84,7 @@ def shared(request: pytest.FixtureRequest) -> Iterator[SharedServer]:
 
 @pytest.fixture
 def valkey_server() -> Iterator[SharedServer]:
-    """What holds on both by the suite of SharedState is tried on one here."""
+    """A Valkey server alone: the suite of SharedState shows that both kinds are alike."""
     with running(ValkeyServer) as server:
         yield SharedServer(server)
 
@@ -147,7 +147,7 @@ def test_a_server_that_is_killed_and_stopped_slows_no_request(shared: SharedServ
 
 
 def test_a_server_that_stands_still_keeps_no_process_from_ending(shared: SharedServer) -> None:
-    """What it was asked last is given up; a process that begins meanwhile serves, too."""
+    """Its last questions are given up; a process that begins meanwhile serves, too."""
     program = start("serve", shared.url)
     a_hundred_more(program)
     shared.server.suspend()

@@ -27,7 +27,7 @@ def configuration(url: str, **store: Any) -> dict[str, Any]:
 
 
 def doctor(smr: Smr, folder: Path, url: str) -> tuple[int, list[dict[str, str]]]:
-    """What `smr doctor` finds of the server."""
+    """The exit code of `smr doctor`, and its findings about the server."""
     file = folder / "config.yaml"
     file.write_text(json.dumps(configuration(url)), "utf-8")
     told = smr("doctor", "-c", file, "--json")
