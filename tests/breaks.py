@@ -13,7 +13,7 @@ from smart_model_router.core.cooldown import Cooldown
 from smart_model_router.core.gate import Gate
 from smart_model_router.core.own_part import OwnPart
 from smart_model_router.core.target_state import ProviderState
-from smart_model_router.rehearsal.simulation.simulated_server import SimulatedServer
+from smart_model_router.rehearsal.simulation.simulated_server import SimulatedLocks, SimulatedServer
 from smart_model_router_stats import transactions
 
 
@@ -97,6 +97,12 @@ def no_epoch(patch: pytest.MonkeyPatch) -> None:
 def whole_limit_alone(patch: pytest.MonkeyPatch) -> None:
     """Among machines: a process that cannot ask the others takes the whole limit."""
     patch.setattr(OwnPart, "_size", property(lambda self: (self._limit.capacity, self._limit.rate)))
+
+
+def no_probe_locks(patch: pytest.MonkeyPatch) -> None:
+    """Among machines: every process probes by itself while no server can be asked."""
+    patch.setattr(SimulatedLocks, "take", lambda self, provider: True)
+    patch.setattr(SimulatedLocks, "left", lambda self, provider: {})
 
 
 def slot_kept(patch: pytest.MonkeyPatch) -> None:

@@ -39,7 +39,7 @@ from smart_model_router_stats.book import StatsBook, SupportsPast
 
 if TYPE_CHECKING:
     from smart_model_router.config import Secret, StoreConfig
-    from smart_model_router.domain.ports import Clock, Provider, ResponseStore, SharedState, StatsStore
+    from smart_model_router.domain.ports import Clock, ProbeLocks, Provider, ResponseStore, SharedState, StatsStore
     from smart_model_router_stats.row_server import RowServer
 
 KEPT_IN_MEMORY = 32 * 1024 * 1024
@@ -135,18 +135,21 @@ def _store_changed(state: RouterState, reason: str) -> None:
 
 def _share(config: RouterConfig, state: RouterState, parts: TargetParts, model_routes: WildcardRoutes) -> Coordinator:
     """This router's part in the state that processes share: those of a host in a file, those of many on a server."""
+    locks: ProbeLocks | None = None
     if config.store.shared_url is None:
         from smart_model_router_stats.shared_schema import state_path  # noqa: PLC0415 - brings sqlite3
         from smart_model_router_stats.shared_sqlite import SqliteSharedState  # noqa: PLC0415 - as above
 
         shared: SharedState = SqliteSharedState(state_path(Path(cast("str", config.store.path))), here)
     else:
+        from smart_model_router_stats.probe_locks import FileProbeLocks, folder_of_locks  # noqa: PLC0415 - for a server
         from smart_model_router_stats.server_clock import ServerClock  # noqa: PLC0415 - only for a server
         from smart_model_router_stats.shared_optimistic import ServerSharedState  # noqa: PLC0415 - as above
 
         clock = ServerClock(boottime, here)
         shared = ServerSharedState(server_rows(config.store), clock, boottime)
         state.here = clock
+        locks = FileProbeLocks(folder_of_locks(), config.store.namespace, here)
     return Coordinator(
         state,
         shared,
@@ -156,6 +159,7 @@ def _share(config: RouterConfig, state: RouterState, parts: TargetParts, model_r
         version=_package_version(),
         processes=config.store.processes,
         machines=config.store.machines,
+        locks=locks,
         revive=model_routes.revive,
     )
 

@@ -9,7 +9,7 @@ import pytest
 
 from smart_model_router.rehearsal.simulation.scenarios.machines import Front, MachinesSetting, Weather, draw_machines
 from smart_model_router.rehearsal.simulation.simulated_machines import MachinesReport, simulate_machines
-from tests.breaks import no_epoch, no_row_fence, whole_limit_alone
+from tests.breaks import no_epoch, no_probe_locks, no_row_fence, whole_limit_alone
 
 FOUND = [
     11,  # the end of a probe's lease was lost with the server's last writes: nobody probed for 30 s
@@ -65,6 +65,7 @@ BROKEN: list[tuple[Callable[[pytest.MonkeyPatch], None], Weather, str]] = [
     (no_row_fence, "away", "fence"),
     (no_epoch, "fail over", "returns"),
     (whole_limit_alone, "away", "limit"),
+    (no_probe_locks, "away", "one probe"),
 ]
 
 

@@ -36,7 +36,7 @@ from smart_model_router.core.gate import Gate
 from smart_model_router.core.lease import Lease, Settlement
 from smart_model_router.domain.events import AttemptFinished, StoreChanged
 from smart_model_router.domain.fork_hooks import in_children
-from smart_model_router.domain.ports import SharedState, SupportsTraffic
+from smart_model_router.domain.ports import ProbeLocks, SharedState, SupportsTraffic
 from smart_model_router.domain.request import Target
 from smart_model_router.domain.shared_state import Changes, MakerRow, SharedKeys, SharedStateError, SharedView
 
@@ -53,8 +53,9 @@ class Coordinator:
     """One router's part in the shared state. `owners` has the targets that take part, `holder` names this router.
 
     It runs on `machine`, as this `version` of the package; machines share state on a server only. There are `processes`
-    on each machine at least, and as many `machines` as that, or as are counted (0). `revive` is told the names of all
-    targets that calls are known of from before: it makes those that a wildcard has.
+    on each machine at least, and as many `machines` as that, or as are counted (0). `locks` are for the
+    probes of this machine's processes while they decide alone. `revive` is told the names of all targets that calls are
+    known of from before: it makes those that a wildcard has.
 
     Not thread-safe: it belongs to the router's loop.
     """
@@ -70,6 +71,7 @@ class Coordinator:
         version: str = "",
         processes: int = 1,
         machines: int = 0,
+        locks: ProbeLocks | None = None,
         revive: Callable[[Iterable[str]], None] = lambda _: None,
     ) -> None:
         self._state = state
@@ -80,7 +82,9 @@ class Coordinator:
         self._new_holder = holder
         self._reach = StoreReachability(state.clock, self._reach_changed)
         self._breakers = SharedBreakers(state, owners)
-        self._probes = ProbeLeases(state, shared, self._breakers, self._reach, here=state.here, heard=self._take)
+        self._probes = ProbeLeases(
+            state, shared, self._breakers, self._reach, here=state.here, heard=self._take, locks=locks
+        )
         self._rests = SharedCooldowns(state)
         self._calls = RecentCalls(state, owners)
         self._tokens = TokenLeases(state, shared, owners)
@@ -195,6 +199,7 @@ class Coordinator:
     def settled(self, gate: Gate, settlement: Settlement) -> None:
         """A call ended (or the operator spoke): whatever is different now is told."""
         self._breakers.settled(gate, settlement)
+        self._probes.alone.settle(self._state.clock.now())
         if settlement.moved or settlement.rest or settlement.recovered or self._breakers.held:
             self.changed()
         self._slots.settled(gate)
@@ -275,6 +280,7 @@ class Coordinator:
             self._task.cancel()
             with suppress(SharedStateError, TimeoutError):
                 await asyncio.wait_for(self._last_words(), RETRY_SECONDS)
+        self._probes.alone.settle(self._state.clock.now(), ending=True)
         await self._shared.aclose()
 
     async def _last_words(self) -> None:
@@ -324,6 +330,7 @@ class Coordinator:
             else:
                 if not reach.overdue and not self._probes.asked:
                     reach.regain()
+        self._probes.alone.settle(self._state.clock.now())
         self._let_go()
 
     def _let_go(self) -> None:

@@ -1,4 +1,4 @@
-"""One probe at a time on this host: its lease is asked for before a request probes, kept while it does, and let go."""
+"""One probe at a time in a fleet: its lease is asked for before a request probes, kept while it does, and let go."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from smart_model_router.coordination.local_probes import LocalProbes
 from smart_model_router.coordination.shared_breakers import RENEW_SECONDS, SharedBreaker, SharedBreakers
 from smart_model_router.coordination.store_health import POLL_SECONDS, StoreReachability
 from smart_model_router.core.gate import Gate
 from smart_model_router.core.lease import Lease
-from smart_model_router.domain.ports import SharedState
+from smart_model_router.domain.ports import ProbeLocks, SharedState
 from smart_model_router.domain.shared_state import LEASE_SECONDS, ClockReading, Deadline, SharedStateError, SharedView
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class ProbeLeases:
         *,
         here: Callable[[], ClockReading],
         heard: Callable[[SharedView], None],
+        locks: ProbeLocks | None = None,
     ) -> None:
         self._state = state
         self._shared = shared
@@ -40,12 +42,14 @@ class ProbeLeases:
         self._reach = reach
         self._here = here
         self._heard = heard
+        self.alone = LocalProbes(locks, breakers)
         self._holder = ""
         self._claims: dict[str, asyncio.Task[None]] = {}
 
     def begin(self, holder: str) -> None:
         """Ask in this name from now on; earlier claims belong to another loop, or process."""
         self._holder = self._breakers.holder = holder
+        self.alone.forget()
         self.forget()
 
     def forget(self) -> None:
@@ -61,18 +65,21 @@ class ProbeLeases:
         """True when the probe that this lease is for is ours, and not another process's.
 
         Waits 20 ms at most. A question that is not answered by then goes on without the request, which is not to
-        probe: when the probe is granted after all, the next request has it. When the store cannot answer, each
-        process decides alone.
+        probe: when the probe is granted after all, the next request has it. When the store cannot answer, the
+        processes of a machine decide alone.
         """
         entries = self._breakers.probed(gate, lease)
         if not entries or self._granted(entries):
             return True
-        provider = gate.provider.name
-        claim = self._claims.get(provider)
-        if claim is None or claim.done():
-            claim = asyncio.get_running_loop().create_task(self._claim(entries))
-            self._claims[provider] = claim
-        await asyncio.wait({claim}, timeout=PROBE_SECONDS)
+        if not self._reach.reason:
+            provider = gate.provider.name
+            claim = self._claims.get(provider)
+            if claim is None or claim.done():
+                claim = asyncio.get_running_loop().create_task(self._claim(entries))
+                self._claims[provider] = claim
+            await asyncio.wait({claim}, timeout=PROBE_SECONDS)
+        if self._reach.reason:
+            return lease.decides and self.alone.may_probe(entries, self._state.clock.now())
         if self._granted(entries):
             return lease.decides  # or the others have moved the breaker meanwhile: the next permit has the probe
         until = self._state.clock.now() + POLL_SECONDS  # by then the poll has told whose it is
@@ -101,7 +108,7 @@ class ProbeLeases:
 
     def _granted(self, entries: list[SharedBreaker]) -> bool:
         now = self._state.clock.now()
-        return bool(self._reach.reason) or all(entry.holds(now) for entry in entries)
+        return all(entry.holds(now) for entry in entries)
 
     async def _claim(self, entries: list[SharedBreaker]) -> None:
         """Ask for the probes. Granted ones are in `held`; otherwise the view tells which process has them."""

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 Key = tuple[str, str]
 
-_SAME = 0.001
+SAME = 0.001
+"""Seconds. Instants that differ by less are one."""
 _CLAIM_SECONDS = 0.5
 """A lease in our name that is heard of, and not from the answer to a claim, is given back after that.
 
@@ -62,6 +63,16 @@ class SharedBreaker:
         return self.owner, self.kind
 
     @property
+    def name(self) -> str:
+        """The same as one word for each part."""
+        return f"{self.owner} {self.kind}"
+
+    @property
+    def due_at(self) -> float:
+        """The instant at which its probe is due; 0 when it is closed."""
+        return self.breaker.open_until or 0.0
+
+    @property
     def provider(self) -> str:
         """The provider; its probes are made one at a time."""
         return self.gate.provider.name
@@ -93,7 +104,7 @@ class SharedBreaker:
             told = known is None or known.state == "closed"
             return None if told else self.row("closed", Deadline.after(0.0, here))
         until = breaker.open_until or now
-        same = known is not None and known.state == "open" and abs(self.until - until) < _SAME
+        same = known is not None and known.state == "open" and abs(self.until - until) < SAME
         if same or (known is not None and known.state == "half_open" and self.held is None):
             return None
         return self.row("open", Deadline.after(max(0.0, until - now), here))
@@ -101,7 +112,7 @@ class SharedBreaker:
     def outlasts(self, row: BreakerRow) -> bool:
         """True when it stays open longer here than `row` says, which was adopted just now."""
         until = self.breaker.open_until
-        return row.state == "open" and until is not None and until > self.until + _SAME
+        return row.state == "open" and until is not None and until > self.until + SAME
 
     def take(self, row: BreakerRow, now: float, here: ClockReading, holder: str) -> Transition | None:
         """Adopt the row of another process; return the transition that follows here. This one is `holder`."""
@@ -248,6 +259,12 @@ class SharedBreakers:
                 self._moved(entry, transition, now)
             longer = longer or (news and entry.outlasts(row))
         return longer
+
+    def adopt(self, entry: SharedBreaker, until: float, step: int, now: float) -> None:
+        """Keep a breaker open until then: a probe of another process has failed."""
+        transition = entry.breaker.adopt(until, step, now, reason="shared")
+        if transition is not None:
+            self._moved(entry, transition, now)
 
     def _moved(self, entry: SharedBreaker, transition: Transition, now: float) -> None:
         moved = Moved(entry.kind, transition)

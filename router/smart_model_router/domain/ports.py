@@ -23,6 +23,7 @@ from smart_model_router.domain.shared_state import (
     Claim,
     KeptResponse,
     MakerRow,
+    OpenTime,
     Restored,
     SharedView,
     SlotAsk,
@@ -374,6 +375,29 @@ class SupportsTraffic(Protocol):
     @property
     def conflicts(self) -> int:
         """The number of writes so far that had to be repeated, because another process wrote first."""
+        ...
+
+
+class ProbeLocks(Protocol):
+    """A lock for each provider, which the processes of one machine have in common; it ends with its process.
+
+    No method waits or raises: where there can be no locks, every process has them.
+    """
+
+    def take(self, provider: str) -> bool:
+        """Take its lock; False when another process has it."""
+        ...
+
+    def left(self, provider: str) -> Mapping[str, OpenTime]:
+        """The open times of breakers, by name, that earlier holders left with a lock that this process has."""
+        ...
+
+    def let_go(self, provider: str, left: Mapping[str, OpenTime]) -> None:
+        """Give its lock back, and leave these open times with it."""
+        ...
+
+    def forget(self) -> None:
+        """Drop all locks in a forked process: they are its parent's."""
         ...
 
 

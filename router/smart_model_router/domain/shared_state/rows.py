@@ -44,6 +44,14 @@ class BreakerRow:
         return self.owner, self.kind
 
 
+@dataclass(frozen=True, slots=True)
+class OpenTime:
+    """The `seconds` until a breaker's probe is due. `step` is how often its open time has grown."""
+
+    seconds: float
+    step: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestRow:
     """A cooldown, wait, wall or off period. `over` means that a success or the operator has ended it.

@@ -31,6 +31,7 @@ from smart_model_router.rehearsal.simulation.simulated_server import (
     SNAPSHOT_SECONDS,
     Machine,
     MachinesLoop,
+    SimulatedLocks,
     SimulatedServer,
     SimulatedState,
 )
@@ -120,6 +121,8 @@ class _Process:
     last_stopped: float = -1e9
     probes: list[float] = field(default_factory=list)
     """When its probes under way began."""
+    reopened: tuple[float, float] = (0.0, 0.0)
+    """When its last probe failed, and until when its breaker is open by that."""
     router: SmartModelRouter = field(init=False)
     coordinator: Coordinator = field(init=False)
 
@@ -129,6 +132,8 @@ class _Process:
             self.alone, self.last_alone = event.degraded, event.at
             self.run.note(f"{self.name} {'decides alone: ' + event.reason if event.degraded else 'shares again'}")
         elif isinstance(event, BreakerChanged):
+            if event.reason == "probe_failed":
+                self.reopened = event.at, event.open_until or event.at
             self.run.note(f"{self.name} {event.owner} {event.from_state} -> {event.to_state} ({event.reason})")
 
     @property
@@ -136,6 +141,11 @@ class _Process:
         """When the breaker of the ill provider is due; None while it is closed."""
         breaker = self.router._state.fleet.gates["ill/m"].breakers["whole"]
         return None if breaker.is_closed else breaker.open_until or 0.0
+
+    def decides_with(self, other: _Process, instant: float) -> bool:
+        """True when both are of one machine, and have decided alone since before that instant."""
+        alone = self.alone and other.alone and max(self.last_alone, other.last_alone) < instant
+        return alone and self.machine is other.machine
 
     def undisturbed_since(self, instant: float, now: float) -> bool:
         """True when it could ask the others, and ran, all the time."""
@@ -260,8 +270,11 @@ class _Run:
             for began in other.probes:
                 undisturbed = process.undisturbed_since(began, now) and other.undisturbed_since(began, now)
                 lost = self._server.changed_at > began - 3.0
-                if other is process or (undisturbed and not lost):
+                if other is process or (undisturbed and not lost) or process.decides_with(other, began):
                     self.violate("one probe", f"{process.name} probes beside {other.name}")
+            failed_at, open_until = other.reopened
+            if other is not process and now < open_until and process.decides_with(other, failed_at):
+                self.violate("one probe", f"{process.name} probes, which {other.name} did {now - failed_at:.2f} s ago")
         process.probes.append(now)
 
     @property
@@ -310,7 +323,13 @@ class _Run:
         state.here = shared.here
         owners = {name: SharedKeys(name, name, name) for name in state.fleet.gates}
         process.coordinator = state.coordinator = Coordinator(
-            state, shared, owners, holder=process.name.strip, machine=process.machine.name, version="0"
+            state,
+            shared,
+            owners,
+            holder=process.name.strip,
+            machine=process.machine.name,
+            version="0",
+            locks=SimulatedLocks(process.machine),
         )
         rate = _DEMAND * self._limited.rate / len(self._processes)
         await asyncio.gather(

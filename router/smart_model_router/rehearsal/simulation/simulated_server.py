@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import Context, ContextVar, copy_context
 from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from smart_model_router.domain.shared_state import ClockReading, SharedStateError
+from smart_model_router.domain.shared_state import ClockReading, OpenTime, SharedStateError
 from smart_model_router.rehearsal.simulation.workload import WorldLoop
 from smart_model_router_stats import transactions
 from smart_model_router_stats.memory import MemoryTables
@@ -54,6 +54,10 @@ class Machine:
     """Questions do not arrive."""
     stopped: bool = False
     parked: list[Callable[[], object]] = field(default_factory=list)
+    locks: set[str] = field(default_factory=set)
+    """The providers whose lock a process has."""
+    left: dict[str, dict[str, tuple[float, int]]] = field(default_factory=dict)
+    """Until when breakers are open by what was left with each lock, and their steps."""
 
     def go_on(self) -> None:
         """Continue after a stop: whatever was due meanwhile happens now, in order."""
@@ -183,6 +187,33 @@ def _copied(tables: dict[str, Any]) -> dict[str, Any]:
     found = {name: copy.copy(table) for name, table in tables.items()}
     found["_calls"] = {target: copy.copy(calls) for target, calls in tables["_calls"].items()}
     return found
+
+
+class SimulatedLocks:
+    """One process's way to the locks of its machine."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+
+    def take(self, provider: str) -> bool:
+        """Take its lock; False when another process has it."""
+        free = provider not in self._machine.locks
+        self._machine.locks.add(provider)
+        return free
+
+    def left(self, provider: str) -> dict[str, OpenTime]:
+        """The open times that are not over yet."""
+        now, left = asyncio.get_running_loop().time(), self._machine.left.get(provider, {})
+        return {name: OpenTime(until - now, step) for name, (until, step) in left.items() if until > now}
+
+    def let_go(self, provider: str, left: Mapping[str, OpenTime]) -> None:
+        """Give its lock back, and leave these open times with it."""
+        now = asyncio.get_running_loop().time()
+        self._machine.left[provider] = {name: (now + told.seconds, told.step) for name, told in left.items()}
+        self._machine.locks.discard(provider)
+
+    def forget(self) -> None:
+        """Nothing forks here."""
 
 
 class SimulatedState:

@@ -1,0 +1,71 @@
+"""Probes while no server can be asked: one at a time at a provider on this machine, and one an open time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from smart_model_router.coordination.shared_breakers import SAME, SharedBreaker, SharedBreakers
+from smart_model_router.coordination.store_health import POLL_SECONDS
+from smart_model_router.domain.ports import ProbeLocks
+from smart_model_router.domain.shared_state import OpenTime
+
+
+@dataclass(slots=True)
+class _Held:
+    """A lock of ours: until when breakers are open by what others left there, and those that are probed under it."""
+
+    until: dict[str, tuple[float, int]]
+    entries: list[SharedBreaker] = field(default_factory=list)
+
+
+class LocalProbes:
+    """This process's part. Without `locks` it takes every probe. Not thread-safe: it belongs to the router's loop."""
+
+    def __init__(self, locks: ProbeLocks | None, breakers: SharedBreakers) -> None:
+        self._locks = locks
+        self._breakers = breakers
+        self._held: dict[str, _Held] = {}
+
+    def forget(self) -> None:
+        """Drop what belongs to the process that forked this one."""
+        self._held.clear()
+        if self._locks is not None:
+            self._locks.forget()
+
+    def may_probe(self, entries: Sequence[SharedBreaker], now: float) -> bool:
+        """True when the probes of these breakers, all of one provider, are this process's.
+
+        The open time that another process's probe ended with holds here as well.
+        """
+        if self._locks is None:
+            return True
+        self.settle(now)
+        provider = entries[0].provider
+        if provider not in self._held:
+            if not self._locks.take(provider):
+                for entry in entries:
+                    if not entry.breaker.is_closed:
+                        entry.breaker.probed_elsewhere(now + POLL_SECONDS)
+                return False
+            left = self._locks.left(provider)
+            self._held[provider] = _Held({name: (now + told.seconds, told.step) for name, told in left.items()})
+        held = self._held[provider]
+        longer = [entry for entry in entries if held.until.get(entry.name, (0.0, 0))[0] > entry.due_at + SAME]
+        for entry in longer:
+            self._breakers.adopt(entry, *held.until[entry.name], now)
+        if not longer:
+            held.entries.extend(entries)
+        self.settle(now)
+        return not longer
+
+    def settle(self, now: float, *, ending: bool = False) -> None:
+        """Give the locks of probes that are over back; `ending`: all of them."""
+        for provider, held in list(self._held.items()):
+            if not ending and any(entry.breaker.probe_in_flight for entry in held.entries):
+                continue
+            until = held.until | {entry.name: (entry.due_at, entry.breaker.backoff_index) for entry in held.entries}
+            left = {name: OpenTime(at - now, step) for name, (at, step) in until.items() if at > now}
+            if self._locks is not None:
+                self._locks.let_go(provider, left)
+            del self._held[provider]
