@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import sys
+import tempfile
 import time
 from contextlib import suppress
 from types import SimpleNamespace
@@ -28,13 +29,14 @@ AT_ONCE = 5
 """Calls under way at the provider that falls ill: as many failures open its breaker."""
 
 
-def live_on(machine: str, offset: float) -> None:
-    """Give this process the name and the clocks of a machine that was booted at another time, its clock set wrong."""
+def live_on(machine: str, offset: float, files: str) -> None:
+    """Give this process the name, clocks and files of a machine that booted at another time, its clock set wrong."""
 
     def told() -> ClockReading:
         real = here()
         return ClockReading(machine, real.boottime + offset, real.wall + offset)
 
+    tempfile.tempdir = files
     parts = vars(importlib.import_module("smart_model_router.assembly"))
     parts["here"] = told
     parts["boottime"] = lambda: boottime() + offset
@@ -62,9 +64,9 @@ class Diary:
             self.alone.append((now, event.degraded))
 
 
-async def main(store: str, machine: str, offset: str, ill: str, limited: str, spare: str) -> None:
+async def main(store: str, machine: str, files: str, offset: str, ill: str, limited: str, spare: str) -> None:
     """Serve until the input ends and everything is well again. The word `isolate` in it is the operator's."""
-    live_on(machine, float(offset))
+    live_on(machine, float(offset), files)
     diary = Diary()
     urls = {"ill": ill, "limited": limited, "spare": spare, "kept": spare}
     config: dict[str, Any] = {
