@@ -90,6 +90,7 @@ nightly: setup  ## ten times the examples of every property, a thousand seeds th
 	SMR_HYPOTHESIS_PROFILE=nightly $(BIN)/pytest -n auto --dist worksteal --timeout 1800 -m hypothesis tests/unit tests/property tests/conformance tests/e2e
 	SMR_KILL_POINTS=100 $(BIN)/pytest --timeout 1800 tests/e2e/test_run_processes.py tests/e2e/test_saver_processes.py tests/e2e/test_research_processes.py -k kill_9
 	SMR_FLEET_RUNS=50 $(BIN)/pytest --timeout 1800 tests/e2e/test_run_workers.py
+	SMR_MACHINES_SECONDS=600 $(BIN)/pytest -n 2 --timeout 1800 tests/e2e/test_four_machines.py
 	SMR_ALL_DBOS=1 $(BIN)/pytest --timeout 1800 tests/conformance/test_dbos_engine.py
 	SMR_FUZZ_CASES=200000 $(BIN)/pytest --timeout 7200 tests/unit/gateway/test_seeded_fuzz.py
 	SMR_EVERY_BYTE=1 $(BIN)/pytest --timeout 7200 tests/unit/research/deep/test_verifying.py -k every_byte

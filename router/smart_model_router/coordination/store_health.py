@@ -1,4 +1,4 @@
-"""Tracks if the shared state answers. While it does not, every process decides alone."""
+"""Tracks if the shared state answers. While it does not, processes decide alone."""
 
 from __future__ import annotations
 
