@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from smart_model_router.coordination.shared_breakers import SAME, SharedBreaker, SharedBreakers
 from smart_model_router.coordination.store_health import POLL_SECONDS
 from smart_model_router.domain.ports import ProbeLocks
-from smart_model_router.domain.shared_state import OpenTime
+from smart_model_router.domain.shared_state import LEASE_SECONDS, OpenTime
 
 
 @dataclass(slots=True)
@@ -26,17 +26,21 @@ class LocalProbes:
         self._locks = locks
         self._breakers = breakers
         self._held: dict[str, _Held] = {}
+        self._refused: dict[str, float] = {}
+        """When each provider's lock was first refused since this process had it last."""
 
     def forget(self) -> None:
         """Drop what belongs to the process that forked this one."""
         self._held.clear()
+        self._refused.clear()
         if self._locks is not None:
             self._locks.forget()
 
     def may_probe(self, entries: Sequence[SharedBreaker], now: float) -> bool:
         """True when the probes of these breakers, all of one provider, are this process's.
 
-        The open time that another process's probe ended with holds here as well.
+        The open time that another process's probe ended with holds here as well. A process that has the lock for longer
+        than a lease lasts may have been stopped: it keeps no other one from probing.
         """
         if self._locks is None:
             return True
@@ -44,10 +48,13 @@ class LocalProbes:
         provider = entries[0].provider
         if provider not in self._held:
             if not self._locks.take(provider):
+                if now - self._refused.setdefault(provider, now) > LEASE_SECONDS:
+                    return True
                 for entry in entries:
                     if not entry.breaker.is_closed:
                         entry.breaker.probed_elsewhere(now + POLL_SECONDS)
                 return False
+            self._refused.pop(provider, None)
             left = self._locks.left(provider)
             self._held[provider] = _Held({name: (now + told.seconds, told.step) for name, told in left.items()})
         held = self._held[provider]
