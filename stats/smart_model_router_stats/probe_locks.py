@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from smart_model_router.domain.shared_state import OpenTime
+from smart_model_router.domain.shared_state import KeptOpen
 
 if TYPE_CHECKING:
     from smart_model_router.domain.shared_state import ClockReading
@@ -51,7 +51,7 @@ class FileProbeLocks:
         self._held[provider] = file
         return True
 
-    def left(self, provider: str) -> Mapping[str, OpenTime]:
+    def left(self, provider: str) -> Mapping[str, KeptOpen]:
         """The open times that are not over yet. What was written by hand, or before the last start, is none."""
         here, found = self._here(), {}
         with suppress(OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
@@ -59,10 +59,10 @@ class FileProbeLocks:
             for name, (until, step) in written["open"].items() if written["boot"] == here.boot else ():
                 seconds = float(until) - here.boottime
                 if 0 < seconds < math.inf:
-                    found[name] = OpenTime(seconds, max(0, int(step)))
+                    found[name] = KeptOpen(seconds, max(0, int(step)))
         return found
 
-    def let_go(self, provider: str, left: Mapping[str, OpenTime]) -> None:
+    def let_go(self, provider: str, left: Mapping[str, KeptOpen]) -> None:
         """Give its lock back, and leave these open times with it."""
         file = self._held.pop(provider, None)
         if file is None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from smart_model_router.coordination.shared_breakers import SAME, SharedBreaker, SharedBreakers
 from smart_model_router.coordination.store_health import POLL_SECONDS
 from smart_model_router.domain.ports import ProbeLocks
-from smart_model_router.domain.shared_state import LEASE_SECONDS, OpenTime
+from smart_model_router.domain.shared_state import LEASE_SECONDS, KeptOpen
 
 
 @dataclass(slots=True)
@@ -72,7 +72,7 @@ class LocalProbes:
             if not ending and any(entry.breaker.probe_in_flight for entry in held.entries):
                 continue
             until = held.until | {entry.name: (entry.due_at, entry.breaker.backoff_index) for entry in held.entries}
-            left = {name: OpenTime(at - now, step) for name, (at, step) in until.items() if at > now}
+            left = {name: KeptOpen(at - now, step) for name, (at, step) in until.items() if at > now}
             if self._locks is not None:
                 self._locks.let_go(provider, left)
             del self._held[provider]

@@ -21,9 +21,9 @@ from smart_model_router.domain.shared_state import (
     BudgetAsk,
     Changes,
     Claim,
+    KeptOpen,
     KeptResponse,
     MakerRow,
-    OpenTime,
     Restored,
     SharedView,
     SlotAsk,
@@ -388,11 +388,11 @@ class ProbeLocks(Protocol):
         """Take its lock; False when another process has it."""
         ...
 
-    def left(self, provider: str) -> Mapping[str, OpenTime]:
+    def left(self, provider: str) -> Mapping[str, KeptOpen]:
         """The open times of breakers, by name, that earlier holders left with a lock that this process has."""
         ...
 
-    def let_go(self, provider: str, left: Mapping[str, OpenTime]) -> None:
+    def let_go(self, provider: str, left: Mapping[str, KeptOpen]) -> None:
         """Give its lock back, and leave these open times with it."""
         ...
 

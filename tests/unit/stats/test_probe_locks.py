@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from smart_model_router.domain.shared_state import ClockReading, OpenTime
+from smart_model_router.domain.shared_state import ClockReading, KeptOpen
 from smart_model_router_stats.probe_locks import FileProbeLocks, folder_of_locks
 
 NOW = ClockReading("boot", 1_000.0, 5_000.0)
@@ -87,9 +87,9 @@ def test_the_next_holder_hears_how_long_breakers_are_open(folder: Path) -> None:
     first = locks_in(folder)
     assert first.take("p")
     assert first.left("p") == {}
-    first.let_go("p", {"p/m whole": OpenTime(10.0, 2), "p transport": OpenTime(3.0, 0)})
+    first.let_go("p", {"p/m whole": KeptOpen(10.0, 2), "p transport": KeptOpen(3.0, 0)})
     later = replace(NOW, boottime=NOW.boottime + 4.0)
-    for now, told in ((later, {"p/m whole": OpenTime(6.0, 2)}), (replace(later, boot="another"), {})):
+    for now, told in ((later, {"p/m whole": KeptOpen(6.0, 2)}), (replace(later, boot="another"), {})):
         locks = locks_in(folder, now)
         assert locks.take("p")
         assert locks.left("p") == told
@@ -118,9 +118,9 @@ def test_what_was_written_by_hand_is_no_open_time(folder: Path, text: str) -> No
     (file,) = folder.iterdir()
     file.write_text(text)
     assert locks.left("p") == {}
-    locks.let_go("p", {"p/m whole": OpenTime(1.0, 0)})
+    locks.let_go("p", {"p/m whole": KeptOpen(1.0, 0)})
     assert locks.take("p")
-    assert locks.left("p") == {"p/m whole": OpenTime(1.0, 0)}
+    assert locks.left("p") == {"p/m whole": KeptOpen(1.0, 0)}
 
 
 def test_without_a_folder_every_process_has_the_locks(tmp_path: Path) -> None:

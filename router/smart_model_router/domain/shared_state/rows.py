@@ -45,7 +45,7 @@ class BreakerRow:
 
 
 @dataclass(frozen=True, slots=True)
-class OpenTime:
+class KeptOpen:
     """The `seconds` until a breaker's probe is due. `step` is how often its open time has grown."""
 
     seconds: float

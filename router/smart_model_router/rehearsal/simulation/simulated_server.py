@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from smart_model_router.domain.shared_state import ClockReading, OpenTime, SharedStateError
+from smart_model_router.domain.shared_state import ClockReading, KeptOpen, SharedStateError
 from smart_model_router.rehearsal.simulation.workload import WorldLoop
 from smart_model_router_stats import transactions
 from smart_model_router_stats.memory import MemoryTables
@@ -201,12 +201,12 @@ class SimulatedLocks:
         self._machine.locks.add(provider)
         return free
 
-    def left(self, provider: str) -> dict[str, OpenTime]:
+    def left(self, provider: str) -> dict[str, KeptOpen]:
         """The open times that are not over yet."""
         now, left = asyncio.get_running_loop().time(), self._machine.left.get(provider, {})
-        return {name: OpenTime(until - now, step) for name, (until, step) in left.items() if until > now}
+        return {name: KeptOpen(until - now, step) for name, (until, step) in left.items() if until > now}
 
-    def let_go(self, provider: str, left: Mapping[str, OpenTime]) -> None:
+    def let_go(self, provider: str, left: Mapping[str, KeptOpen]) -> None:
         """Give its lock back, and leave these open times with it."""
         now = asyncio.get_running_loop().time()
         self._machine.left[provider] = {name: (now + told.seconds, told.step) for name, told in left.items()}
