@@ -7,8 +7,6 @@ BIN := .venv/bin
 ENGINES := $(addprefix tests/conformance/test_,engines.py two_engines.py langgraph_facts.py broken_engines.py \
 	run_stores.py run_saver.py broken_run_savers.py)
 # What of an engine and its store needs a server, which that run has not: test-sockets has.
-ON_SERVERS := */engine/postgres_store.py,*/engine/server_database.py,*/engine/dbos_engine.py,*/engine/dbos_runtime.py
-# Of the engines, what only real servers can test: `test-sockets` does.
 ON_SERVERS := */dbos_*.py,*/postgres_*.py,*/server_database.py
 # What the run under coverage has already tested beside core and research: all of tests/unit/scoring but retrieval.
 PURE_SCORING = $(addprefix --ignore ,$(filter-out %/retrieval,$(wildcard tests/unit/scoring/*)))
@@ -16,7 +14,7 @@ LOCK := $(BIN)/uv pip compile --quiet --no-config --universal --python-version 3
 # pyright brings its own node from the package registry; without this it also asks whether a newer one exists.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: help setup demo test test-pure test-units test-sockets test-alone nightly check lint mypy pyright imports leaks format mutants bench bench-peers bench-gateways peers chaos docs browser agents compat langgraph servers comply examples litellm-examples error-words screenshots bench-fusion-peers bench-search research-live failoverbench lock build release deploy-check image clean
+.PHONY: help setup demo test test-pure test-units test-sockets test-alone nightly check lint mypy pyright imports leaks format mutants bench bench-peers bench-machine-peers bench-gateways peers chaos docs browser agents compat langgraph servers comply examples litellm-examples error-words screenshots bench-fusion-peers bench-search research-live failoverbench lock build release deploy-check image clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -94,7 +92,7 @@ nightly: setup  ## ten times the examples of every property, a thousand seeds th
 	SMR_ALL_DBOS=1 $(BIN)/pytest --timeout 1800 tests/conformance/test_dbos_engine.py
 	SMR_FUZZ_CASES=200000 $(BIN)/pytest --timeout 7200 tests/unit/gateway/test_seeded_fuzz.py
 	SMR_EVERY_BYTE=1 $(BIN)/pytest --timeout 7200 tests/unit/research/deep/test_verifying.py -k every_byte
-	SMR_ALL_STORMS=1 $(BIN)/pytest -n auto tests/simulation/test_after_the_storm.py
+	SMR_ALL_STORMS=1 $(BIN)/pytest -n auto tests/simulation/test_after_the_storm.py tests/simulation/test_scenarios.py
 	$(BIN)/python -m benchmarks.research_questions
 	$(BIN)/python -m tools.nightly
 	$(BIN)/python tools/adr.py --due
@@ -108,6 +106,9 @@ bench: setup  ## every benchmark, as ratios to a baseline measured in the same m
 
 bench-peers: setup  ## side by side with LiteLLM, pydantic-ai and LangChain; about ten minutes the first time
 	$(BIN)/python -m benchmarks.peers
+
+bench-machine-peers: setup  ## state shared over Valkey, beside LiteLLM's Router with Redis; four minutes once that is installed
+	$(BIN)/python -m benchmarks.machine_peers
 
 bench-gateways: setup  ## CPU a request beside LiteLLM's proxy and Portkey's gateway (needs npm); five minutes once both are installed
 	$(BIN)/python -m benchmarks.gateway_peers
@@ -132,7 +133,7 @@ error-words: setup  ## asks failing providers by way of this router, OpenAI's SD
 litellm-examples: setup  ## imports the example configurations of LiteLLM's own wheel; every value is accounted for
 	$(BIN)/python -m tools.litellm_examples
 
-peers: bench-peers bench-fusion-peers  ## both comparisons with other libraries
+peers: bench-peers bench-machine-peers bench-fusion-peers  ## the comparisons with other libraries
 
 # The keys only say which providers the defaults are for: fault servers stand in their place, and see other ones.
 chaos: setup  ## every failure of the catalogue, rehearsed against what three keys and no configuration give

@@ -12,14 +12,19 @@ ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / ".peers"
 
 
+def interpreter(name: str) -> Path:
+    """The interpreter of an environment, which may not be made yet."""
+    return FOLDER / name / ("Scripts" if os.name == "nt" else "bin") / "python"
+
+
 def install(name: str, *packages: str) -> Path:
     """The interpreter of an environment that has these packages. It is made when it is not there."""
-    place = FOLDER / name
-    interpreter = place / ("Scripts" if os.name == "nt" else "bin") / "python"
-    if not (place / "complete").exists():
-        print(f"installing {' '.join(packages)}", file=sys.stderr)
+    place, program, wanted = FOLDER / name, interpreter(name), " ".join(packages)
+    made = place / "complete"
+    if not made.exists() or made.read_text("utf-8") != wanted:
+        print(f"installing {wanted}", file=sys.stderr)
         venv.create(place, with_pip=True, clear=True)
-        pip = [str(interpreter), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages]
+        pip = [str(program), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages]
         subprocess.run(pip, check=True)  # noqa: S603 - our own list
-        (place / "complete").touch()
-    return interpreter
+        made.write_text(wanted, "utf-8")
+    return program

@@ -53,10 +53,10 @@ def queries(server: StatsServer) -> list[Figure]:
     return figures
 
 
-def server_seconds(server: PostgresServer) -> float:
-    """CPU of the server and of those of its processes that have ended (Linux)."""
-    fields = Path(f"/proc/{server.pid}/stat").read_text().rpartition(")")[2].split()
-    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+def server_seconds(pid: int) -> float:
+    """CPU of a process and of those of its children that have ended (Linux)."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return float(sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK"))
 
 
 def main() -> int:
@@ -66,10 +66,10 @@ def main() -> int:
     with running(PostgresServer) as running_server:
         made = cast("PostgresServer", running_server)
         server = StatsServer(made.new_database())
-        before = server_seconds(made)
+        before = server_seconds(made.pid)
         on_server, stored = written(PostgresStatsStore(server))
         time.sleep(1.0)  # the process of its connection ends
-        theirs = (server_seconds(made) - before) / stored * 1e6
+        theirs = (server_seconds(made.pid) - before) / stored * 1e6
         figures = queries(server)
     note = f"{RATE:,} calls a second, {stored:,} stored"
     code: int = report(

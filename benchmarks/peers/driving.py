@@ -36,8 +36,9 @@ class Job:
 
     `warm_up` is well and not measured: libraries load what they load at their first call. `ranked`: the first endpoint
     is the primary, the others back it up; else they are alike. `arrivals` are seconds from the start; without any, one
-    caller asks again and again, `pause` seconds apart, until one answers. A request has `timeout` seconds.
-    `options` are the row's own.
+    caller asks again and again, `pause` seconds apart, until one answers. With `callers` so many ask for `seconds`:
+    again at once when they were answered, `pause` seconds after an error. A request has `timeout` seconds. `options`
+    are the row's own.
     """
 
     warm_up: Endpoint
@@ -47,10 +48,15 @@ class Job:
     timeout: float
     pause: float
     options: dict[str, Any]
+    callers: int = 0
+    seconds: float = 0.0
 
 
 def drive(package: str, make: Callable[[Job], Ask]) -> None:
-    """Read a job, make what is measured, say that it is ready, wait for the word, ask, and tell."""
+    """Read a job, make what is measured, and say that it is ready; then ask, and tell, for each line on stdin.
+
+    A line has what this round changes of the job.
+    """
     stdout, sys.stdout = sys.stdout, sys.stderr  # libraries print; stdout is for the result alone
     given = json.loads(sys.stdin.readline())
     endpoints, warm_up = given.pop("endpoints"), Endpoint(**given.pop("warm_up"))
@@ -67,15 +73,37 @@ def drive(package: str, make: Callable[[Job], Ask]) -> None:
             await warm()
         ask = make(job)
         tell({"version": f"{package} {version(package)}"})
-        await asyncio.to_thread(sys.stdin.readline)
-        began, spent = time.monotonic(), time.process_time()
-        if job.arrivals:
-            told = await asyncio.gather(*(_asked_at(began, at, ask, job.timeout) for at in job.arrivals))
-        else:
-            told = [await _until_answered(began, ask, job)]
-        tell({"requests": told, "cpu_seconds": time.process_time() - spent})
+        while changes := await asyncio.to_thread(sys.stdin.readline):
+            began, spent = time.monotonic(), time.process_time()
+            told = await _round(began, ask, replace(job, **json.loads(changes)))
+            tell({"requests": told, "cpu_seconds": time.process_time() - spent})
 
     asyncio.run(main())
+
+
+async def _round(began: float, ask: Ask, job: Job) -> list[dict[str, Any]]:
+    if job.callers:
+        return await _asked_by_all(began, ask, job)
+    if job.arrivals:
+        return await asyncio.gather(*(_asked_at(began, at, ask, job.timeout) for at in job.arrivals))
+    return [await _until_answered(began, ask, job)]
+
+
+async def _asked_by_all(began: float, ask: Ask, job: Job) -> list[dict[str, Any]]:
+    """The requests that ended in time."""
+    told: list[dict[str, Any]] = []
+
+    async def caller() -> None:
+        while True:
+            told.append(await _asked(began, ask, job.timeout))
+            await asyncio.sleep(0.0 if told[-1]["error"] is None else job.pause)
+
+    callers = [asyncio.create_task(caller()) for _ in range(job.callers)]
+    await asyncio.sleep(job.seconds)
+    for each in callers:
+        each.cancel()
+    await asyncio.gather(*callers, return_exceptions=True)
+    return told
 
 
 async def _asked_at(began: float, at: float, ask: Ask, timeout: float) -> dict[str, Any]:

@@ -1,4 +1,7 @@
-"""LiteLLM's Router, asked as its documentation says; the row's options are passed on to it."""
+"""LiteLLM's Router, asked as its documentation says.
+
+The row's options are passed on to it, but for `deployment`, which each deployment gets, and `question`.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +19,10 @@ def make(job: Job) -> Ask:
     litellm.telemetry = False
     litellm.suppress_debug_info = True
     known = inspect.signature(litellm.Router.__init__).parameters
-    options = {name: value for name, value in job.options.items() if name in known}
-    for name in job.options.keys() - options.keys():
+    given = dict(job.options)
+    deployment, question = given.pop("deployment", {}), given.pop("question", QUESTION)
+    options = {name: value for name, value in given.items() if name in known}
+    for name in given.keys() - options.keys():
         sys.stderr.write(f"litellm: this release has no option {name}\n")
     deployments = [
         {
@@ -27,6 +32,7 @@ def make(job: Job) -> Ask:
                 "api_base": endpoint.base_url,
                 "api_key": endpoint.key,
                 **({"order": number} if job.ranked else {}),
+                **deployment,
             },
         }
         for number, endpoint in enumerate(job.endpoints, 1)
@@ -34,7 +40,7 @@ def make(job: Job) -> Ask:
     router = litellm.Router(model_list=deployments, timeout=job.timeout, **options)
 
     async def ask() -> object:
-        reply = await router.acompletion(model="smart", messages=[{"role": "user", "content": QUESTION}])
+        reply = await router.acompletion(model="smart", messages=[{"role": "user", "content": question}])
         return reply.choices[0].message.content
 
     return ask

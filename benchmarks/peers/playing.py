@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import time
 from collections.abc import Sequence
@@ -11,16 +10,15 @@ from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from benchmarks.peers.drivers import started
 from benchmarks.peers.driving import Endpoint
-from benchmarks.peers.rows import ENVIRONMENT, Row
+from benchmarks.peers.rows import Row
 
 from smart_model_router_providers.fault import FaultServer
 from smart_model_router_providers.fault.backend import RecordedRequest
 from smart_model_router_providers.fault.script import Script
 
 SEED = 1
-_STARTING = 600.0
-_ENDING = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,29 +86,14 @@ async def play(row: Row, scene: Scene) -> Played:
             "pause": scene.pause,
             "options": dict(row.options),
         }
-        driver = await asyncio.create_subprocess_exec(
-            *row.command,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            env={**os.environ, **ENVIRONMENT},
-            limit=64 * 1024 * 1024,
-        )
-        complaints = asyncio.create_task(_everything(driver.stderr))
-        try:
-            ready = await _told(driver, job, _STARTING, complaints)
-            for server in servers:
-                server.reset()  # the script's seconds begin now
-            began = time.monotonic()
-            last = scene.arrivals[-1] if scene.arrivals else scene.timeout
-            told = await _told(driver, "go", last + scene.timeout + _ENDING, complaints)
-        finally:
-            if driver.returncode is None:
-                driver.kill()
-            await driver.wait()
-            await complaints
+        driver = await stack.enter_async_context(started(row, job))
+        for server in servers:
+            server.reset()  # the script's seconds begin now
+        began = time.monotonic()
+        last = scene.arrivals[-1] if scene.arrivals else scene.timeout
+        told = await driver.round(within=last + scene.timeout)
         calls = tuple(tuple(_seen(request, began) for request in server.requests) for server in servers)
-    return Played(row, ready["version"], tuple(told["requests"]), told["cpu_seconds"], os.getloadavg()[0], calls, scene)
+    return Played(row, driver.version, tuple(told["requests"]), told["cpu_seconds"], os.getloadavg()[0], calls, scene)
 
 
 async def play_all(rows: Sequence[Row], scene: Scene, *, at_once: int) -> list[Played]:
@@ -124,24 +107,6 @@ async def play_all(rows: Sequence[Row], scene: Scene, *, at_once: int) -> list[P
     async with asyncio.TaskGroup() as group:
         playing = [group.create_task(one(row)) for row in rows]
     return [task.result() for task in playing]
-
-
-async def _told(
-    driver: asyncio.subprocess.Process, word: object, timeout: float, complaints: asyncio.Task[bytes]
-) -> Any:
-    """Say one line to the driver and read its answer. Raises RuntimeError with its last words when it has none."""
-    assert driver.stdin is not None
-    assert driver.stdout is not None
-    driver.stdin.write(json.dumps(word).encode() + b"\n")
-    await driver.stdin.drain()
-    line = await asyncio.wait_for(driver.stdout.readline(), timeout)
-    if not line:
-        raise RuntimeError((await complaints)[-2000:].decode(errors="replace"))
-    return json.loads(line)
-
-
-async def _everything(stream: asyncio.StreamReader | None) -> bytes:
-    return b"" if stream is None else await stream.read()
 
 
 def _seen(request: RecordedRequest, began: float) -> Call:

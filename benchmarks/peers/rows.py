@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
-import venv
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
-ENVIRONMENTS = ROOT / ".peers"
-"""One virtual environment a peer. Remove it to take the newest releases again."""
+from benchmarks import _environments
 
 _NEEDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "litellm_router": ("litellm",),
+        "litellm_router": ("litellm", "redis"),
         "pydantic_ai_fallback": ("pydantic-ai-slim[openai]",),
         "langchain_fallbacks": ("langchain-core", "langchain-openai"),
         "ours": (),
@@ -61,25 +56,16 @@ ENVIRONMENT = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # else it asks a web server for prices at import
     "LITELLM_MODE": "PRODUCTION",
     "NO_PROXY": "127.0.0.1",
-    "PYTHONPATH": str(ROOT),
+    "PYTHONPATH": str(_environments.ROOT),
 }
 
 
-def install() -> None:
-    """Make the environments that are missing."""
-    for driver, needs in _NEEDS.items():
-        done = ENVIRONMENTS / driver / "complete"
-        if not needs or done.exists():
-            continue
-        print(f"installing {' '.join(needs)}", file=sys.stderr)
-        venv.create(ENVIRONMENTS / driver, with_pip=True, clear=True)
-        pip = [str(_interpreter(driver)), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        subprocess.run([*pip, *needs], check=True)  # noqa: S603 - our own list
-        done.touch()
+def install(drivers: Iterable[str] = _NEEDS) -> None:
+    """Make the environments of these drivers that are missing."""
+    for driver in drivers:
+        if needs := _NEEDS[driver]:
+            _environments.install(driver, *needs)
 
 
 def _interpreter(driver: str) -> Path:
-    if not _NEEDS[driver]:
-        return Path(sys.executable)
-    folder = "Scripts" if os.name == "nt" else "bin"
-    return ENVIRONMENTS / driver / folder / "python"
+    return _environments.interpreter(driver) if _NEEDS[driver] else Path(sys.executable)

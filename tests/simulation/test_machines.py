@@ -18,7 +18,7 @@ FOUND = [
 """Seeds of `small(..., storm=25.0)` that showed a bug once."""
 
 
-def small(seed: int, *, processes: int = 2, storm: float = 12.0, calm: float = 6.0) -> MachinesSetting:
+def small(seed: int, *, processes: int = 2, storm: float = 9.0, calm: float = 5.0) -> MachinesSetting:
     """Two machines."""
     return draw_machines(seed, machines=2, processes=processes, storm=storm, calm=calm)
 

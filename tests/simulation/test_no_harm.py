@@ -50,11 +50,11 @@ def ill(count: int, behaviour: Behaviour, *, slots: int | None = None) -> Storm:
 @virtual
 async def test_a_lone_target_that_refuses_everything_is_asked_rarely(failure: FakeReply) -> None:
     """20 a second to a target that was well for half a minute: at most one call a second from the storm's tenth on."""
-    storm = ill(1, away(30.0, 150.0, failure), slots=ROOMY)
-    asked = await storm.play(spaced(20.0, 190.0))
-    assert storm.providers["a"].between(40.0, 150.0) <= 110
+    storm = ill(1, away(30.0, 100.0, failure), slots=ROOMY)
+    asked = await storm.play(spaced(20.0, 130.0))
+    assert storm.providers["a"].between(40.0, 100.0) <= 60
     assert share_served(asked, 0.0, 20.0) == 1.0
-    assert share_served(asked, 160.0) >= 0.95
+    assert share_served(asked, 110.0) >= 0.95
 
 
 # A dead primary ---------------------------------------------------------------------------------------
@@ -63,6 +63,8 @@ QUICK = well(0.31)
 RETURN = 16.0
 """Seconds after its recovery within which a target that failed in milliseconds is asked again (D7)."""
 SLOW_START = 10.0
+OUTAGES = [(rate, outage) for rate in (2.0, 5.0, 20.0) for outage in (3.0, 35.0, 300.0) if rate * outage < 6_000.0]
+"""Requests a second, and seconds. An outage of 300 s is long enough at five a second."""
 
 
 def assert_back(asked: list[WorkloadRequest], recovered: float) -> None:
@@ -74,8 +76,7 @@ def assert_back(asked: list[WorkloadRequest], recovered: float) -> None:
     assert carried >= 0.95
 
 
-@pytest.mark.parametrize("outage", [3.0, 35.0, 300.0])
-@pytest.mark.parametrize("rate", [2.0, 5.0, 20.0])
+@pytest.mark.parametrize(("rate", "outage"), OUTAGES)
 @virtual
 async def test_a_dead_primary_is_asked_rarely_and_is_back_soon(rate: float, outage: float) -> None:
     """Dead in 50 ms a call: few tries while a fallback answers, and its place again 16 s after its recovery.
@@ -106,8 +107,7 @@ async def test_a_primary_that_needs_93_ms_to_fail_gets_three_tries(rate: float) 
     assert tries <= 3
 
 
-@pytest.mark.parametrize("outage", [3.0, 35.0, 300.0])
-@pytest.mark.parametrize("rate", [2.0, 5.0, 20.0])
+@pytest.mark.parametrize(("rate", "outage"), OUTAGES)
 @virtual
 async def test_a_primary_that_dies_under_load_is_back_soon(rate: float, outage: float) -> None:
     """It served all requests for a minute, then died: nothing is lost, and 16 s after its recovery it serves again."""

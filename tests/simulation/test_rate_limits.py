@@ -16,7 +16,7 @@ from tests.world import now, virtual
 
 BODY = {"model": "smart", "messages": [{"role": "user", "content": "hello"}], "max_tokens": 50}
 LIMIT = 300
-SECONDS = 300.0
+SECONDS = 180.0
 
 
 class Limited:
@@ -90,7 +90,7 @@ FAMILIES = [
 @pytest.mark.parametrize(("kind", "style", "refill"), FAMILIES)
 @virtual
 async def test_a_limit_is_used_up_and_not_run_into(kind: str, style: Any, refill: Any) -> None:
-    """Three hundred a minute over five minutes: at least 98 % of them granted, at most one 429."""
+    """Three hundred a minute over three minutes: at least 98 % of them granted, at most one 429."""
     fleet = Limited(kind, [Fault.limit(rpm=LIMIT, kind=refill, headers=style), Fault.delay(first=0.05)])
     started = now()
     await fleet.work(8, SECONDS)

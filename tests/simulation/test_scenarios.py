@@ -32,6 +32,7 @@ FOUND: list[tuple[str, int]] = [
     ("fifty_agents", 955151622),  # streams that had begun counted as silent: the breaker of a slow provider opened
 ]
 """Seeds that showed a bug once."""
+ALL_COMBINATIONS = "SMR_ALL_STORMS" in os.environ
 SHORT = 4
 """A seed whose swarm has 400 requests; most have 1,000."""
 
@@ -42,9 +43,9 @@ def test_a_scenario_keeps_every_promise(name: str) -> None:
     assert simulate(SCENARIOS[name], 0).violations == []
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(12))
 def test_whatever_the_dice_bring_every_promise_is_kept(seed: int) -> None:
-    """Twenty fleets drawn by chance, in weather drawn by chance; the nightly lane lives through a thousand."""
+    """Twelve fleets drawn by chance, in weather drawn by chance; the nightly lane lives through a thousand."""
     assert simulate(SCENARIOS["swarm"], seed).violations == []
 
 
@@ -54,7 +55,7 @@ def test_a_seed_that_once_found_a_bug_finds_none(name: str, seed: int) -> None:
     assert simulate(SCENARIOS[name], seed).violations == []
 
 
-@pytest.mark.parametrize(("name", "seed"), [("swarm", SHORT), ("rate_limit_storm", 3)])
+@pytest.mark.parametrize(("name", "seed"), [("swarm", SHORT), ("fifty_agents", 3)])
 def test_the_same_seed_is_the_same_history(name: str, seed: int) -> None:
     """Two runs of a seed log the same events, byte by byte."""
     first, second = (simulate(SCENARIOS[name], seed).log for _ in range(2))
@@ -91,12 +92,21 @@ def test_an_hour_of_ten_thousand_requests_keeps_every_promise() -> None:
     assert history.violations == []
 
 
+def on(measures: Measures) -> int:
+    """The number of measures that are on."""
+    return sum(getattr(measures, name) for name in NAMES)
+
+
 @pytest.mark.parametrize("measure", NAMES)
 def test_a_scenario_fails_when_its_measure_is_off_and_only_then(measure: str) -> None:
-    """Of all 32 combinations those without this measure break a promise of its scenario, and no other does."""
+    """Those without this measure break a promise of its scenario, and no other does.
+
+    With at most one measure on, or at most one off: twelve combinations. `make nightly` has all 32.
+    """
     scenario = SCENARIOS[SWITCHES[measure]]
-    broken = {each for each in combinations() if simulate(scenario, 0, each).violations}
-    assert broken == {each for each in combinations() if not getattr(each, measure)}
+    played = [each for each in combinations() if ALL_COMBINATIONS or on(each) not in (2, 3)]
+    broken = {each for each in played if simulate(scenario, 0, each).violations}
+    assert broken == {each for each in played if not getattr(each, measure)}
 
 
 def test_no_combination_of_measures_crashes_hangs_or_leaks() -> None:

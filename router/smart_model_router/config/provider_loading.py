@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from inspect import signature
 from typing import Any
 from urllib.parse import urlsplit
@@ -120,14 +120,19 @@ def advice_of(config: RouterConfig) -> dict[str, ProviderAdvice]:
 def _advice(name: str, provider: ProviderConfig) -> ProviderAdvice:
     several = len(provider.api_key) > 1
     written = [f"providers.{name}.api_key{f'[{number}]' if several else ''}" for number in range(len(provider.api_key))]
-    kind = kind_of(provider.kind)
-    variables = [*kind.key_variables, *sorted(os.environ.keys() - set(kind.key_variables))]
-    by_value = {os.environ[v].strip(): f"${v}" for v in reversed(variables) if os.environ.get(v, "").strip()}
-    keys = keys_of(provider)
+    kind, keys = kind_of(provider.kind), keys_of(provider)
+    by_value = _variables_by_value(kind.key_variables) if keys else {}
     places = [_place(key, place, by_value) for key, place in zip(keys, written or kind.key_variables, strict=False)]
     address = "" if provider.base_url is None else f"providers.{name}.base_url"
     missing = f"${kind.key_variables[0]} or providers.{name}.api_key" if kind.key_variables and not keys else ""
     return ProviderAdvice(tuple(places), address, missing, _proxy_variable(provider.base_url or kind.base_url or ""))
+
+
+def _variables_by_value(first: Sequence[str]) -> dict[str, str]:
+    """The name of the variable that has a value; the `first` ones come before all others, which go by the alphabet."""
+    values = {name: text.strip() for name, text in os.environ.items()}
+    names = [*first, *sorted(values.keys() - set(first))]
+    return {values[name]: f"${name}" for name in reversed(names) if values.get(name)}
 
 
 def _place(key: str, written: str, by_value: Mapping[str, str]) -> str:
@@ -142,7 +147,8 @@ def _proxy_variable(url: str) -> str:
     """The variable by which a URL is asked through a proxy; "" where it is not."""
     parts = urlsplit(url)
     host = parts.hostname or ""
-    if host == "localhost" or host.startswith("127.") or host == "::1" or proxy_bypass(parts.netloc):
-        return ""
     names = (f"{parts.scheme}_proxy", f"{parts.scheme}_proxy".upper())
-    return next((f"${name}" for name in names if os.environ.get(name)), "")
+    found = next((f"${name}" for name in names if os.environ.get(name)), "")
+    if not found or host == "localhost" or host.startswith("127.") or host == "::1" or proxy_bypass(parts.netloc):
+        return ""
+    return found

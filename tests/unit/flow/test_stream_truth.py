@@ -24,7 +24,8 @@ from tests.lies.answers import Block, content_of, frames_of
 from tests.lies.judging import DIALECTS, POLICIES, Case, violations, violations_of
 from tests.lies.lying import LIES
 
-SEEDS = 5_000
+SEEDS = 2_000
+"""`make nightly` judges 100,000."""
 BATCH = 250
 ANSWER = (Block("thinking", ("hm", " so")), Block("text", ("one ", "twö ", "three")), Block("call", ("{}",), "wipe"))
 
