@@ -15,8 +15,8 @@ ROUNDS = 4
 ROUND_SECONDS = 1.5
 """The first round of each is not counted."""
 IDLE_SECONDS = 5.0
-ARRIVALS = tuple(number / 20 for number in range(100))
-"""Seconds: twenty requests a second for five seconds."""
+ARRIVALS = tuple(number / 10 for number in range(50))
+"""Seconds: ten requests a second for five seconds."""
 AWAY_SECONDS = 2.0
 BACK_SECONDS = 3.0
 
