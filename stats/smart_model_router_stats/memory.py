@@ -334,7 +334,7 @@ class MemorySharedState:
         """The makers of these things, as far as they are known."""
         return tuple(self._asked().makers(things))
 
-    async def lease_slots(self, asks: Sequence[SlotAsk]) -> tuple[SlotGrant, ...]:
+    async def lease_slots(self, asks: Sequence[SlotAsk]) -> tuple[SlotGrant | None, ...]:
         """Lease slots."""
         return transactions.slots(self._asked(), asks, self._here())
 

@@ -76,10 +76,13 @@ class RowAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Leased:
-    """The answer to a lease; no `grants`: the server has begun another epoch, and nothing was leased."""
+    """The answer to a lease; no `grants`: the server has begun another epoch, and nothing was leased.
+
+    The grant of a limit, budget or bulkhead whose row is of a later version of the router is None.
+    """
 
     at: float
-    grants: tuple[BucketGrant | SlotGrant, ...] | None
+    grants: tuple[BucketGrant | SlotGrant | None, ...] | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,16 +11,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from smart_model_router.domain.shared_state import (
     BreakerRow,
-    BucketAsk,
     BucketRow,
-    BudgetAsk,
     BudgetRow,
     ClockReading,
     Deadline,
     MemberRow,
     OperatorRow,
     RestRow,
-    SlotAsk,
     SlotRow,
     remaining,
 )
@@ -85,14 +82,6 @@ _COLUMNS: dict[str, tuple[type, Callable[[Any], Columns], Callable[[Sequence[Any
 def row_id(table: str, *key: str) -> str:
     """The id of a row."""
     return "\t".join((table, *key))
-
-
-def asked_row(ask: BucketAsk | BudgetAsk | SlotAsk) -> str:
-    """The id of the row that a lease changes."""
-    return row_id(_ASKED[type(ask)], ask.key)
-
-
-_ASKED: dict[type, str] = {BucketAsk: "limit", BudgetAsk: "budget", SlotAsk: "slots"}
 
 
 def text_of(table: str, row: object) -> str:

@@ -138,16 +138,18 @@ class ServerSharedState:
 
         return await self._ask(read)
 
-    async def lease_slots(self, asks: Sequence[SlotAsk]) -> tuple[SlotGrant, ...]:
+    async def lease_slots(self, asks: Sequence[SlotAsk]) -> tuple[SlotGrant | None, ...]:
         """Lease slots."""
-        return cast("tuple[SlotGrant, ...]", await self._lease(asks))
+        return cast("tuple[SlotGrant | None, ...]", await self._lease(asks))
 
-    async def lease(self, asks: Sequence[BucketAsk | BudgetAsk]) -> tuple[BucketGrant, ...]:
+    async def lease(self, asks: Sequence[BucketAsk | BudgetAsk]) -> tuple[BucketGrant | None, ...]:
         """Lease tokens, and reserve in budgets."""
-        return cast("tuple[BucketGrant, ...]", await self._lease(asks))
+        return cast("tuple[BucketGrant | None, ...]", await self._lease(asks))
 
-    async def _lease(self, asks: Sequence[BucketAsk | BudgetAsk | SlotAsk]) -> tuple[BucketGrant | SlotGrant, ...]:
-        async def settle(server: RowServer) -> tuple[BucketGrant | SlotGrant, ...]:
+    async def _lease(
+        self, asks: Sequence[BucketAsk | BudgetAsk | SlotAsk]
+    ) -> tuple[BucketGrant | SlotGrant | None, ...]:
+        async def settle(server: RowServer) -> tuple[BucketGrant | SlotGrant | None, ...]:
             await self._know(server)
             for _ in range(2):  # the second time in the server's new epoch
                 sent = self._local()

@@ -13,24 +13,16 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from smart_model_router.domain.errors import ConfigurationError
-from smart_model_router.domain.shared_state import SharedStateError, SlotAsk
-from smart_model_router_stats import transactions
+from smart_model_router.domain.shared_state import SharedStateError
 from smart_model_router_stats.postgres_migrations import prepare
 from smart_model_router_stats.row_server import Leased, RowAnswer, RowExchange, ServerFacts
-from smart_model_router_stats.server_rows import (
-    AttemptTables,
-    KnownRows,
-    asked_row,
-    call_of_text,
-    is_newer,
-    makers_of_texts,
-    request_of,
-)
+from smart_model_router_stats.server_leases import lease_request, leased
+from smart_model_router_stats.server_rows import call_of_text, makers_of_texts, request_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Sequence
 
-    from smart_model_router.domain.shared_state import BucketAsk, BudgetAsk, CallRow, ClockReading, MakerRow
+    from smart_model_router.domain.shared_state import BucketAsk, BudgetAsk, CallRow, ClockReading, MakerRow, SlotAsk
 
 T = TypeVar("T")
 
@@ -39,8 +31,6 @@ _CONNECTIONS = 2
 _CONNECTING_SECONDS = 2
 _ANSWER_SECONDS = 5.0
 """No answer after that is a fault of the connection, which is closed: its other end may be gone without a word."""
-_HELD_SECONDS = 1
-"""Rows that a process holds which stands still are free for the others after that."""
 
 
 class PostgresRows:
@@ -73,14 +63,14 @@ class PostgresRows:
         return RowAnswer(**found)
 
     async def lease(self, asks: Sequence[BucketAsk | BudgetAsk | SlotAsk], here: ClockReading, epoch: str) -> Leased:
-        """Settle accounts in one transaction, which holds the rows of these limits, budgets and bulkheads."""
+        """Settle accounts with limits, budgets and bulkheads, in this order, by the rules that run in the database."""
+        request = json.dumps(lease_request(asks, here, epoch))
 
-        async def settle(connection: Any) -> Leased:
-            # Two round trips, of which others wait for one: the locks are taken at the end of the first.
-            async with connection.pipeline() as pipeline:
-                return await self._settle(connection, pipeline, asks, here, epoch)
+        async def send(connection: Any) -> Any:
+            return await _one(connection, f"SELECT {SCHEMA}.lease(%s, %s::jsonb)", self._namespace, request)
 
-        return await self._ask(settle)
+        (found,) = await self._ask(send)
+        return leased(asks, found["at"], found["grants"])
 
     async def calls(self) -> Sequence[CallRow]:
         """The calls that are kept, oldest first."""
@@ -114,71 +104,6 @@ class PostgresRows:
     async def aclose(self) -> None:
         """Close the connections."""
         await self._connections.aclose()
-
-    async def _settle(
-        self,
-        connection: Any,
-        pipeline: Any,
-        asks: Sequence[BucketAsk | BudgetAsk | SlotAsk],
-        here: ClockReading,
-        epoch: str,
-    ) -> Leased:
-        names = sorted(set(map(asked_row, asks)))
-        locked = await self._locked(connection, pipeline, names)
-        if len(locked) < len(names):
-            await connection.execute(
-                f"INSERT INTO {SCHEMA}.shared_row SELECT %s, unnest(%s::text[]), 0, '', NULL"
-                " ON CONFLICT (namespace, id) DO NOTHING",
-                [self._namespace, names],
-            )
-            await connection.execute("COMMIT")
-            locked = await self._locked(connection, pipeline, names)
-        at = locked[0][4]
-        if locked[0][3] != epoch:
-            await connection.execute("ROLLBACK")
-            return Leased(at, None)
-        for name, _, body, *_ in locked:
-            if is_newer(body):
-                raise SharedStateError(f"a row of a later version of the router is there: {name}")
-        known = KnownRows()
-        known.take(epoch, 0, 0, [(name, rev, body) for name, rev, body, *_ in locked], full=True)
-        tables = AttemptTables(known)
-        grants = tuple(
-            (
-                transactions.slots(tables, [ask], here)
-                if isinstance(ask, SlotAsk)
-                else transactions.lease(tables, [ask], here)
-            )[0]
-            for ask in asks
-        )
-        if tables.tells:
-            await connection.execute(
-                f"UPDATE {SCHEMA}.head SET writes = nextval('{SCHEMA}.revision'), news = news + 1 WHERE namespace = %s",
-                [self._namespace],
-            )
-        await connection.cursor().executemany(
-            f"UPDATE {SCHEMA}.shared_row SET body = %s, revision = nextval('{SCHEMA}.revision'), expires = %s"
-            " WHERE namespace = %s AND id = %s",
-            [
-                (row.text, None if row.keep is None else at + row.keep, self._namespace, row.id)
-                for row in tables.writes(here)
-            ],
-        )
-        await connection.execute("COMMIT")
-        return Leased(at, grants)
-
-    async def _locked(self, connection: Any, pipeline: Any, names: Sequence[str]) -> Sequence[Any]:
-        """Begin a transaction that holds these rows: what another process leased before is in them then."""
-        await connection.execute("BEGIN")
-        await connection.execute(f"SET LOCAL idle_in_transaction_session_timeout = '{_HELD_SECONDS}s'")
-        cursor = await connection.execute(
-            f"SELECT id, revision, body, (SELECT epoch FROM {SCHEMA}.head WHERE namespace = %(space)s),"
-            " extract(epoch FROM clock_timestamp())::double precision"
-            f" FROM {SCHEMA}.shared_row WHERE namespace = %(space)s AND id = ANY(%(ids)s) ORDER BY id FOR UPDATE",
-            {"space": self._namespace, "ids": list(names)},
-        )
-        await pipeline.sync()  # without it the server sees no idle transaction, and the timeout does not count
-        return list(await cursor.fetchall())
 
     async def _ask(self, question: Callable[[Any], Awaitable[T]]) -> T:
         import psycopg  # noqa: PLC0415 - an extra
@@ -236,7 +161,8 @@ class _Connections:
 @cache
 def migrations() -> tuple[str, ...]:
     """The statements of each migration of the schema, oldest first."""
-    return (files("smart_model_router_stats").joinpath("sql", "shared_state_1.sql").read_text(encoding="utf-8"),)
+    folder = files("smart_model_router_stats").joinpath("sql")
+    return tuple(folder.joinpath(f"shared_state_{number}.sql").read_text(encoding="utf-8") for number in (1, 2))
 
 
 async def _in_time(connection: Any, answer: Coroutine[object, object, T]) -> T:

@@ -154,7 +154,11 @@ def bucket_of(row: Sequence[Any]) -> BucketRow | None:
     """A limit's row; None where its figures make no limit."""
     figures = [_number(value) for value in (*row[2:6], *row[7:9])]
     window = None if row[6] is None else _number(row[6])
-    if not all(map(math.isfinite, (*figures, window or 0.0))) or figures[3] <= 0:
+    if (
+        not all(map(math.isfinite, (*figures, window or 0.0)))
+        or figures[3] <= 0
+        or (window is not None and window <= 0)
+    ):
         return None
     at, level, capacity, rate, resets_at, held_until = figures
     return BucketRow(

@@ -3,37 +3,27 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, unquote, urlencode, urlsplit, urlunsplit
 
 from smart_model_router.domain.errors import ConfigurationError
-from smart_model_router.domain.shared_state import BucketGrant, SharedStateError, SlotAsk, SlotGrant, limits, slots
-from smart_model_router.domain.shared_state.clocks import CLOCK_ERROR
-from smart_model_router_stats.row_server import KEPT_SECONDS, Leased, RowAnswer, RowExchange, ServerFacts
-from smart_model_router_stats.server_rows import asked_row, call_of_text, makers_of_texts, request_of
+from smart_model_router.domain.shared_state import SharedStateError
+from smart_model_router_stats.row_server import Leased, RowAnswer, RowExchange, ServerFacts
+from smart_model_router_stats.server_leases import lease_request, leased
+from smart_model_router_stats.server_rows import call_of_text, makers_of_texts, request_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from smart_model_router.domain.shared_state import BucketAsk, BudgetAsk, CallRow, ClockReading, MakerRow
+    from smart_model_router.domain.shared_state import BucketAsk, BudgetAsk, CallRow, ClockReading, MakerRow, SlotAsk
 
 _SCHEMES = {"redis": "valkey", "rediss": "valkeys"}
 """The client knows one name for both servers."""
 _CONNECTIONS = 4
 _ANSWER_SECONDS = 1.0
 """No answer after that is a fault of the connection, which is closed."""
-_CONSTANTS = (
-    CLOCK_ERROR,
-    limits.NO_ROOM,
-    limits.CHUNK,
-    limits.PLENTY,
-    limits.UNDER_WAY,
-    limits.HALF,
-    limits.LEAST_SHARE,
-)
 
 
 class ValkeyRows:
@@ -79,23 +69,9 @@ class ValkeyRows:
 
     async def lease(self, asks: Sequence[BucketAsk | BudgetAsk | SlotAsk], here: ClockReading, epoch: str) -> Leased:
         """Settle accounts with limits, budgets and bulkheads, in this order."""
-        request = {
-            "boot": here.boot,
-            "ticks": here.ticks,
-            "boottime": here.boottime,
-            "wall": here.wall,
-            "epoch": epoch,
-            "constants": _CONSTANTS,
-            "slot_constants": (slots.SLOT_SECONDS, slots.WAITING_SECONDS, slots.LEFT_FREE),
-            "settles_soon": limits.SETTLES_SOON,
-            "kept_for": KEPT_SECONDS,
-            "asks": [_asked(ask) for ask in asks],
-        }
-        at, done, grants = await self._ask(self._lease(keys=self._lease_keys, args=[json.dumps(request)]))
-        if not done:
-            return Leased(float(at), None)
-        answers = zip(asks, grants, strict=True)
-        return Leased(float(at), tuple(_granted(ask, list(map(float, figures))) for ask, figures in answers))
+        request = json.dumps(lease_request(asks, here, epoch))
+        at, done, grants = await self._ask(self._lease(keys=self._lease_keys, args=[request]))
+        return leased(asks, float(at), grants if done else None)
 
     async def calls(self) -> Sequence[CallRow]:
         """The calls that are kept, oldest first of each target."""
@@ -144,18 +120,8 @@ class ValkeyRows:
 
 @cache
 def _script(name: str) -> str:
-    return files("smart_model_router_stats").joinpath("lua", f"{name}.lua").read_text(encoding="utf-8")
-
-
-def _asked(ask: BucketAsk | BudgetAsk | SlotAsk) -> dict[str, Any]:
-    return {"id": asked_row(ask), **{field.name: getattr(ask, field.name) for field in fields(ask)}}
-
-
-def _granted(ask: BucketAsk | BudgetAsk | SlotAsk, figures: list[float]) -> BucketGrant | SlotGrant:
-    if not isinstance(ask, SlotAsk):
-        return BucketGrant(ask.key, *figures)
-    held, idle, most, others_wait = map(int, figures)
-    return SlotGrant(held, idle, most, bool(others_wait))
+    folder = files("smart_model_router_stats").joinpath("lua")
+    return "".join(folder.joinpath(f"{part}.lua").read_text(encoding="utf-8") for part in ("head", name))
 
 
 def valkey_rows(url: str, namespace: str) -> Callable[[], ValkeyRows]:

@@ -1,12 +1,13 @@
-"""The rules of limits, budgets and slots in the script of a server equal those in Python, to the last bit."""
+"""The rules of limits, budgets and slots that run in a server equal those in Python, to the last bit."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from hypothesis import given
@@ -17,8 +18,12 @@ from smart_model_router_stats import transactions
 from smart_model_router_stats.memory import MemoryTables
 from smart_model_router_stats.row_server import RowExchange
 from smart_model_router_stats.server_rows import AttemptTables, KnownRows
-from smart_model_router_stats.shared_valkey import ValkeyRows, valkey_rows
-from tests.database_servers import ValkeyServer, running
+from smart_model_router_stats.shared_postgres import postgres_rows
+from smart_model_router_stats.shared_valkey import valkey_rows
+from tests.database_servers import PostgresServer, ValkeyServer, running
+
+if TYPE_CHECKING:
+    from smart_model_router_stats.row_server import RowServer
 
 START = ClockReading("1-a", 5_000.25, 1_700_000_000.75)
 AMOUNTS = st.floats(0.0, 2_000.0) | st.integers(0, 2_000).map(float)
@@ -67,22 +72,22 @@ STEPS = st.sampled_from([0.0, 0.01, 1.0, 29.9, 30.3, 60.0, 3_600.0]) | st.floats
 
 @dataclass(frozen=True)
 class Lane:
-    """A server and the loop that speaks to it."""
+    """The rows of namespaces on a server, and the loop that speaks to it."""
 
-    server: ValkeyServer
+    rows: Callable[[str], Callable[[], RowServer]]
     loop: asyncio.AbstractEventLoop
     numbers: Iterator[int]
 
     def both(self, history: list[tuple[float, bool, Any]]) -> None:
         """Take both ways through a history of asks: so many seconds later each, after a reboot or not."""
-        rows = valkey_rows(self.server.url, f"rules-{next(self.numbers)}")()
+        rows = self.rows(f"rules-{next(self.numbers)}")()
         try:
             self.loop.run_until_complete(_both(rows, history))
         finally:
             self.loop.run_until_complete(rows.aclose())
 
 
-async def _both(rows: ValkeyRows, history: list[tuple[float, bool, Any]]) -> None:
+async def _both(rows: RowServer, history: list[tuple[float, bool, Any]]) -> None:
     epoch = (await rows.exchange(RowExchange(since=-1, epoch="", fresh="x"))).epoch
     tables, here = MemoryTables(), START
     for seconds, reboot, ask in history:
@@ -101,12 +106,17 @@ async def _both(rows: ValkeyRows, history: list[tuple[float, bool, Any]]) -> Non
     assert found.news == tables.version
 
 
-@pytest.fixture(scope="module")
-def lane() -> Iterator[Lane]:
-    """One for all histories, each in a namespace of its own."""
+@pytest.fixture(scope="module", params=[ValkeyServer, PostgresServer], ids=["valkey", "postgres"])
+def lane(request: pytest.FixtureRequest) -> Iterator[Lane]:
+    """One server of each kind for all histories, each in a namespace of its own."""
     loop = asyncio.new_event_loop()
-    with running(ValkeyServer) as server:
-        yield Lane(cast("ValkeyServer", server), loop, count(1))
+    with running(request.param) as server:
+        rows: Callable[[str, str], Callable[[], RowServer]] = valkey_rows
+        if isinstance(server, PostgresServer):
+            rows, url = postgres_rows, server.new_database()
+        else:
+            url = cast("ValkeyServer", server).url
+        yield Lane(partial(rows, url), loop, count(1))
     loop.close()
 
 

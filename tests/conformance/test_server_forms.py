@@ -9,6 +9,7 @@ import signal
 import subprocess
 import tempfile
 import time
+import zlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
@@ -34,10 +35,11 @@ from smart_model_router_stats.postgres_server import StatsServer
 from smart_model_router_stats.postgres_stats import PostgresStatsStore
 from smart_model_router_stats.server_clock import ServerClock
 from smart_model_router_stats.shared_optimistic import ServerSharedState
-from smart_model_router_stats.shared_postgres import postgres_rows
+from smart_model_router_stats.shared_postgres import SCHEMA, postgres_rows
 from smart_model_router_stats.shared_valkey import valkey_rows
 from tests.certificates import serving_loopback
 from tests.conformance.run_stores import done, new_run
+from tests.conformance.shared_states import leased
 from tests.database_servers import (
     PostgresServer,
     ValkeyServer,
@@ -282,6 +284,34 @@ async def test_connections_that_fall_silent_are_given_up(kind: type[ValkeyServer
 
 
 @pytest.mark.asyncio
+@pytest.mark.parametrize("trouble", ["suspended", "killed", "locked"])
+async def test_a_question_that_is_given_up_is_told_by_its_error_alone(
+    trouble: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The library writes nothing of its own to a log: of a lease, of a migration, of a process that ends meanwhile."""
+    monkeypatch.setattr("smart_model_router_stats.shared_postgres._ANSWER_SECONDS", 0.5)
+    ask = BucketAsk(key="a/m requests", capacity=60, rate=1, most=60, want=5, least=1)
+    with running(PostgresServer) as server:
+        url = cast("PostgresServer", server).new_database()
+        connect = postgres_rows(url, "f")
+        async with process(connect) as one, process(connect) as other, process(connect) as late:
+            if trouble != "locked":
+                await asyncio.gather(one.lease([ask]), other.lease([ask]))
+            with psycopg.connect(url) as locking:
+                locking.execute("SELECT pg_advisory_xact_lock(%s)", [zlib.crc32(SCHEMA.encode())])
+                asked = [asyncio.ensure_future(each.lease([ask])) for each in (one, other, late)]
+                if trouble == "suspended":
+                    server.suspend()
+                elif trouble == "killed":
+                    server.kill()
+                await asyncio.gather(late.aclose(), one.poll(), return_exceptions=True)
+                given_up = await asyncio.gather(*asked, return_exceptions=True)
+                server.resume() if trouble == "suspended" else locking.close()
+            assert any(isinstance(error, SharedStateError) for error in given_up)
+    assert [record.getMessage() for record in caplog.records if record.name.startswith("psycopg")] == []
+
+
+@pytest.mark.asyncio
 async def test_a_promoted_replica_begins_a_new_epoch() -> None:
     """It lost the last writes: what a process tells anew is there, and a lost lease is fenced by its generation."""
     with running(ValkeyServer) as primary:
@@ -332,7 +362,7 @@ async def test_two_primaries_for_a_while_end_as_one() -> None:
                 await other.poll()
                 there = (await other.publish(Changes((row(gen=1, step=7, epoch=other.epoch),)))).breakers[0]
                 assert (here.gen, there.gen) == (2, 2)
-                assert [grant.granted for grant in await other.lease([ask])] == [5]
+                assert [grant.granted for grant in await leased(other, ask)] == [5]
                 await one.aclose()
                 leads = 1
                 view = await one.poll()
@@ -340,7 +370,7 @@ async def test_two_primaries_for_a_while_end_as_one() -> None:
                 assert view.breakers == (there,)
                 stale = await one.publish(Changes((row(gen=here.gen, step=9, epoch=here.until.boot),)))
                 assert stale.breakers == (there,)
-                (grant,) = await one.lease([ask])
+                (grant,) = await leased(one, ask)
                 assert grant.left == pytest.approx(59 - 5 - grant.granted, abs=1)  # a token a second comes back
 
 
@@ -436,7 +466,7 @@ async def test_pgbouncer_in_transaction_mode() -> None:
 
             async def settle() -> float:
                 async with process(connect) as one:
-                    return sum([(await one.lease([ask]))[0].granted for _ in range(5)])
+                    return sum([(await leased(one, ask))[0].granted for _ in range(5)])
 
             ask = BucketAsk(key="a/m requests", capacity=60, rate=1e-6, most=60, want=2, least=1)
             granted = await asyncio.gather(*(settle() for _ in range(8)))

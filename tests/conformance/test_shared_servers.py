@@ -4,33 +4,37 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import os
-import threading
 import time
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import count
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import psycopg
 import pytest
 
 from smart_model_router.domain.shared_state import (
     BucketAsk,
-    BucketGrant,
+    BudgetAsk,
     Changes,
     ClockReading,
     MemberRow,
     SharedStateError,
+    SlotAsk,
+    lease_tokens,
 )
-from smart_model_router_stats import transactions
+from smart_model_router_stats.postgres_migrations import prepare
 from smart_model_router_stats.row_server import RowAnswer, RowExchange, RowWrite
-from smart_model_router_stats.server_rows import row_id
+from smart_model_router_stats.server_leases import lease_request
+from smart_model_router_stats.server_rows import row_id, text_of
 from smart_model_router_stats.shared_optimistic import ServerSharedState
-from smart_model_router_stats.shared_postgres import postgres_rows
+from smart_model_router_stats.shared_postgres import SCHEMA, migrations, postgres_rows
 from smart_model_router_stats.shared_valkey import valkey_rows
-from tests.conformance.shared_states import Clock, SharedStateContract
+from tests.conformance.shared_states import Clock, SharedStateContract, leased
 from tests.database_servers import PostgresServer, ValkeyServer, running
 
 if TYPE_CHECKING:
@@ -152,7 +156,7 @@ class ServerContract(SharedStateContract):
         heard = await one.poll()
         assert heard is not None
         assert heard.breakers == again.breakers
-        (grant,) = await one.lease([ask])
+        (grant,) = await leased(one, ask)
         assert grant.left == 59 - grant.granted
         later, _ = await self.newest()
         assert later != epoch
@@ -177,11 +181,11 @@ class ServerContract(SharedStateContract):
         one, other = self.process_in("one"), self.process_in("other")
         await one.publish(Changes((self.row("open", 30.0),)))
         ask = BucketAsk(key="a/m requests", capacity=60, rate=1, most=60, want=5, least=1)
-        assert [grant.left for grant in await one.lease([ask])] == [54]
+        assert [grant.left for grant in await leased(one, ask)] == [54]
         view = await other.poll()
         assert view is not None
         assert (view.breakers, view.limits) == ((), ())
-        assert [grant.left for grant in await other.lease([ask])] == [54]
+        assert [grant.left for grant in await leased(other, ask)] == [54]
         await one.aclose()
         await other.aclose()
 
@@ -196,7 +200,7 @@ class ServerContract(SharedStateContract):
         view = await state.publish(Changes((self.row("open", 30.0),)))
         assert [row.gen for row in view.breakers] == [1]
         ask = BucketAsk(key="a/m requests", capacity=60, rate=1, most=60, want=5, least=1)
-        assert [grant.granted for grant in await state.lease([ask])] == [5]
+        assert [grant.granted for grant in await leased(state, ask)] == [5]
         await state.aclose()
 
     @pytest.mark.asyncio
@@ -242,7 +246,7 @@ class ServerContract(SharedStateContract):
 
     @pytest.mark.asyncio
     async def test_rows_of_a_later_version_are_left_alone(self) -> None:
-        """Each process decides such a breaker alone, and with such a limit everything."""
+        """Each process decides alone on such a breaker, and such a limit."""
         state = self.process()
         breaker, limit = row_id("breaker", "a/m", "whole"), row_id("limit", "a/m requests")
         text = '[2,["of later"]]'
@@ -250,22 +254,43 @@ class ServerContract(SharedStateContract):
         assert (await state.publish(Changes((self.row("open", 30.0),)))).breakers == ()
         found = await self.exchange(RowExchange(since=-1, epoch="", fresh="x"))
         assert {(name, written) for name, _, written in found.rows if written} == {(breaker, text), (limit, text)}
-        with pytest.raises(SharedStateError, match="later version"):
-            await state.lease([BucketAsk(key="a/m requests", capacity=60, rate=1, most=60, want=5, least=1)])
+        assert await state.lease([self.limit("a/m requests")]) == (None,)
+        found = await self.exchange(RowExchange(since=-1, epoch="", fresh="x"))
+        assert {written for name, _, written in found.rows if name == limit} == {text}
         await state.aclose()
 
     @pytest.mark.asyncio
-    async def test_a_lease_that_fails_at_one_limit_takes_nothing_of_another(self) -> None:
-        """All of it is done or nothing, as often as it is asked."""
+    async def test_a_lease_leaves_out_what_only_later_versions_can_read(self) -> None:
+        """Each process decides alone on that one, and all others are settled."""
         state = self.process()
-        late = BucketAsk(key="a/m requests", capacity=60, rate=1, most=60, want=5, least=1)
-        ask = replace(late, key="b/m requests")
-        await self.write([RowWrite(row_id("limit", late.key), '[2,["of later"]]', 60.0)])
-        for _ in range(3):
-            with pytest.raises(SharedStateError, match="later version"):
-                await state.lease([ask, late])
-        assert [grant.left for grant in await state.lease([ask])] == [54]
+        rows = [row_id("limit", "a/m requests"), row_id("budget", "a"), row_id("slots", "a")]
+        await self.write([RowWrite(name, ' [ 10 , ["of later"]]', 60.0) for name in rows])
+        limits = self.limit("b/m requests"), self.limit("a/m requests")
+        asks = (*limits, BudgetAsk(key="a", capacity=9, period=60, want=1))
+        assert [grant and grant.left for grant in await state.lease(asks)] == [54, None, None]
+        slots = [SlotAsk(key=key, holder="p", slots=4, keeps=0, least=1, want=1) for key in ("a", "b")]
+        assert [grant and grant.held for grant in await state.lease_slots(slots)] == [None, 1]
         await state.aclose()
+
+    @pytest.mark.asyncio
+    async def test_leases_of_the_same_limits_in_any_order_all_come_to_an_end(self) -> None:
+        """No two of them wait for each other, also where the limits are new, and nothing is leased twice."""
+        processes = [self.process() for _ in range(8)]
+        asks = [replace(self.limit(f"{name}/m requests"), rate=1e-6, ours=True) for name in "abcd"]
+        orders = [asks, asks[::-1], asks[2:] + asks[:2], asks[1::2] + asks[::2]]
+        async with asyncio.timeout(30):
+            grants = await asyncio.gather(
+                *(each.lease(order) for _ in range(4) for each, order in zip(processes, 2 * orders, strict=True))
+            )
+        granted = Counter[str]()
+        for grant in (grant for answer in grants for grant in answer if grant is not None):
+            granted[grant.key] += int(grant.granted)
+        assert granted == dict.fromkeys((ask.key for ask in asks), 60)
+        await asyncio.gather(*(each.aclose() for each in processes))
+
+    def limit(self, key: str) -> BucketAsk:
+        """An ask for five tokens of sixty."""
+        return BucketAsk(key=key, capacity=60, rate=1, most=60, want=5, least=1)
 
     @pytest.mark.asyncio
     async def test_a_thousand_targets_are_read_once_and_then_as_they_change(self) -> None:
@@ -347,6 +372,33 @@ class TestValkey(ServerContract):
             await state.poll()
         await state.aclose()
 
+    @pytest.mark.asyncio
+    @pytest.mark.parametrize("value", ["text", "-1", "1e300", "nan", None])
+    @pytest.mark.parametrize("field", ["epoch", "server", "writes", "news", "schema"])
+    async def test_a_head_written_by_hand_is_that_of_a_server_that_begins_anew(
+        self, field: str, value: str | None
+    ) -> None:
+        """What is in the rows is still there, and no change that comes after it is missed."""
+        one, other = self.process(), self.process()
+        for step in range(3):
+            await one.publish(Changes((self.row("open", 30.0, step=step, gen=step),)))
+        await one.lease([self.limit("a/m requests")])
+        await other.poll()
+        epoch, _ = await self.newest()
+        with self.server.client() as client:
+            meta = f"smr:{{test-{self.number}}}:meta"
+            client.hdel(meta, field) if value is None else client.hset(meta, field, value)
+        (grant,) = await leased(one, self.limit("a/m requests"))
+        assert grant.granted == 5
+        assert (await self.newest())[0] != epoch
+        for step in range(3, 6):
+            await one.publish(Changes((self.row("open", 30.0, step=step, gen=step),)))
+            view = await other.poll()
+            assert view is not None
+            assert [row.step for row in view.breakers] == [step]
+        await one.aclose()
+        await other.aclose()
+
 
 class TestPostgres(ServerContract):
     """On PostgreSQL."""
@@ -384,34 +436,59 @@ class TestPostgres(ServerContract):
             connection.execute("DELETE FROM smr_shared.shared_row WHERE body = ''")
 
     @pytest.mark.asyncio
-    async def test_a_process_that_stands_still_in_the_middle_of_a_lease_holds_no_limit(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """The server closes its connection, and the others lease on."""
-        stands, goes_on, lease = threading.Event(), threading.Event(), transactions.lease
-        ask = BucketAsk(key="a/m requests", capacity=60, rate=1, most=60, want=5, least=1)
+    async def test_a_database_of_the_first_version_is_brought_up_to_date(self) -> None:
+        """With all that is in it: what was leased of a limit stays leased."""
+        here = self.clock()
+        ask = self.limit("a/m requests")
+        row, _ = lease_tokens(None, replace(ask, most=25), here)
+        async with await psycopg.AsyncConnection.connect(self.url, autocommit=True) as connection:
+            await prepare(connection, SCHEMA, migrations()[:1])
+            line = "substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)"
+            await connection.execute(f"INSERT INTO smr_shared.head VALUES ('test', '7-x', {line}, 1, 1)")
+            await connection.execute(
+                "INSERT INTO smr_shared.shared_row VALUES ('test', %s, 1, %s, NULL)",
+                [row_id("limit", ask.key), text_of("limit", row)],
+            )
+        state = self.process()
+        (grant,) = await leased(state, ask)
+        assert (grant.granted, grant.left) == (4, row.level - 4)
+        assert await self.newest() == ("7-x", 1)
+        await state.aclose()
 
-        def stopped(*args: Any) -> tuple[BucketGrant, ...]:
-            if not stands.is_set():
-                stands.set()
-                goes_on.wait(60)
-            return lease(*args)
+    @pytest.mark.asyncio
+    async def test_a_lease_at_a_server_that_was_promoted_is_one_of_a_new_epoch(self) -> None:
+        """The process has not asked for anything else since."""
+        state = self.process()
+        await state.lease([self.limit("a/m requests")])
+        epoch, _ = await self.newest()
+        with psycopg.connect(self.url) as connection:
+            connection.execute("UPDATE smr_shared.head SET timeline = '0000FFFF'")
+        assert len(await leased(state, self.limit("a/m requests"))) == 1
+        assert (await self.newest())[0] != epoch
+        await state.aclose()
 
-        async def leased() -> tuple[BucketGrant, ...]:
-            state = self.process()
-            try:
-                return await state.lease([ask])
-            finally:
-                await state.aclose()
+    @pytest.mark.asyncio
+    @pytest.mark.parametrize("kind", ["limits", "budgets"])
+    async def test_money_alone_is_on_disk_before_it_is_spent(self, kind: str) -> None:
+        """The row of a limit is held for as long as a write takes, and what a crash loses of it is told anew."""
+        state = self.process()
+        await state.poll()
+        asks = (
+            [BudgetAsk(key="a", capacity=9, period=60, want=1)] if kind == "budgets" else [self.limit("a/m requests")]
+        )
+        request = json.dumps(lease_request(asks, self.clock(), state.epoch))
+        with psycopg.connect(self.url) as connection:
+            (found,) = connection.execute("SELECT smr_shared.lease('test', %s)", [request]).fetchone() or ({},)
+            assert len(found["grants"]) == 1
+            assert connection.execute("SHOW synchronous_commit").fetchone() == ("on" if kind == "budgets" else "off",)
+        await state.aclose()
 
-        await leased()
-        monkeypatch.setattr(transactions, "lease", stopped)
-        machine = asyncio.create_task(asyncio.to_thread(lambda: asyncio.run(leased())))
-        try:
-            await asyncio.to_thread(stands.wait, 30)
-            async with asyncio.timeout(20):
-                assert [grant.granted for grant in await leased()] == [5]
-        finally:
-            goes_on.set()
-        with pytest.raises(SharedStateError):
-            await machine
+    @pytest.mark.asyncio
+    async def test_a_setting_of_the_database_changes_no_figure(self) -> None:
+        """Floats of fifteen digits would not be those that were written."""
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute(f"ALTER DATABASE {self.url.rpartition('/')[2]} SET extra_float_digits = 0")
+        state = self.process()
+        (grant,) = await leased(state, replace(self.limit("a/m tokens"), most=1 / 3, want=0.1, least=0.0, ours=True))
+        assert grant.left == 1 / 3 - grant.granted
+        await state.aclose()

@@ -47,6 +47,7 @@ class ClientLeases:
         reach: StoreReachability,
         touch: Callable[[], object],
         here: Callable[[], ClockReading],
+        members: Callable[[], int],
     ) -> None:
         self._shared = shared
         self._reach = reach
@@ -59,13 +60,13 @@ class ClientLeases:
         self._orders: list[_Order] = []
         self._task: asyncio.Task[None] | None = None
         self._again = False
-        self._members = 1
+        self._members = members
 
     def register(self, limit: ClientLimit) -> None:
         """Share a limit with the other processes from now on; one of the same key takes the place of another."""
         self._limits[limit.key] = limit
         if self._reach.reason:
-            limit.suspend(self._members, _loop_time())
+            limit.suspend(self._members(), _loop_time())
         else:
             limit.resume(_loop_time())
 
@@ -118,11 +119,10 @@ class ClientLeases:
             await asyncio.wait({self._task})
         await self._round([], ending=True)
 
-    def suspend(self, members: int) -> None:
-        """Decide alone while the shared state is out of reach, as one of so many processes."""
-        self._members = members
+    def suspend(self) -> None:
+        """Decide alone while the shared state is out of reach."""
         for limit in self._limits.values():
-            limit.suspend(members, _loop_time())
+            limit.suspend(self._members(), _loop_time())
         self._busy.update(dict.fromkeys(self._limits.values()))
 
     def resume(self) -> None:
@@ -186,18 +186,24 @@ class ClientLeases:
         if questions and (grants := await self._ask(questions)):
             now = asyncio.get_running_loop().time()
             for question, grant in zip(questions, grants, strict=True):
-                question.answered(grant, now)
+                if grant is not None:
+                    question.answered(grant, now)
+                    continue
+                question.lost()  # only later versions can read this limit: it is decided alone
+                self._limits[question.ask.key].suspend(self._members(), now)
             for order in orders:
                 order.answered_at = now
             for (order, limit, _), grant in zip(requests, grants[len(accounts) :], strict=True):
-                if grant.granted and order.left:
+                if grant is None or not grant.granted:
+                    continue
+                if order.left:
                     limit.release(grant.granted)
                     self._again = True
-                elif grant.granted:
+                else:
                     order.granted.append((limit, grant.granted))
         self._busy = {limit: None for limit in self._busy if not limit.idle}
 
-    async def _ask(self, questions: Sequence[UsageQuestion]) -> tuple[BucketGrant, ...]:
+    async def _ask(self, questions: Sequence[UsageQuestion]) -> tuple[BucketGrant | None, ...]:
         """The answers, none when the shared state cannot be asked."""
         with self._reach.patience():
             try:

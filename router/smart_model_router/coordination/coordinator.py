@@ -87,9 +87,9 @@ class Coordinator:
         )
         self._rests = SharedCooldowns(state)
         self._calls = RecentCalls(state, owners)
-        self._tokens = TokenLeases(state, shared, owners)
+        self._tokens = TokenLeases(state, shared, owners, lambda: self.members.count)
         self._slots = SlotLeases(state, shared, self._reach, state.here, look_soon=self._look_soon)
-        self.clients = ClientLeases(shared, self._reach, self.touch, state.here)
+        self.clients = ClientLeases(shared, self._reach, self.touch, state.here, lambda: self.members.count)
         self._words = SharedCommands(state)
         many = isinstance(shared, SupportsTraffic)
         self.members = Members(state.here, machine, version, processes=processes, machines=machines, many_machines=many)
@@ -486,9 +486,8 @@ class Coordinator:
 
     def _reach_changed(self, reason: str) -> None:
         if reason:
-            members = self.members.count
-            self._tokens.suspend(members)
-            self.clients.suspend(members)
+            self._tokens.suspend()
+            self.clients.suspend()
             self._slots.suspend()
             self._breakers.decide_alone()
         else:

@@ -55,7 +55,8 @@ class _Slots:
     `key` names it among processes, of which there are `members`. `pending` calls are admitted here and wait for their
     slot. `peak` is the greatest number of calls in flight since the last renewal: as many slots are kept, so that most
     calls find one here and ask for none. `told` is False while the store does not know what was given back here. `rule`
-    is what the store said last, and `rows` are the leases of all processes that were heard last.
+    is what the store said last, and `rows` are the leases of all processes that were heard last. `alone` is True when
+    only later versions can read what the store has of this bulkhead.
     """
 
     key: str
@@ -69,6 +70,7 @@ class _Slots:
     hope_at: float = 0.0
     rule: SlotGrant = _ALONE
     rows: Sequence[SlotRow] = ()
+    alone: bool = False
 
     @property
     def confirmed(self) -> int:
@@ -148,7 +150,7 @@ class SlotLeases:
     @property
     def waiting(self) -> bool:
         """True while this process needs slots that other processes have."""
-        return not self._reach.reason and any(slots.refused for slots in self._slots.values())
+        return any(slots.refused and self._is_shared(slots) for slots in self._slots.values())
 
     def register(self, gate: Gate, key: str, members: Callable[[], int]) -> None:
         """Share the bulkhead of this target's provider, which processes name by `key`: as many as `members` says."""
@@ -210,7 +212,7 @@ class SlotLeases:
             self._after.settled(gate)
             return
         name, slots = gate.provider.name, self._slots_of(gate)
-        if slots is None or not slots.rule.others_wait or self._reach.reason:
+        if slots is None or not slots.rule.others_wait or not self._is_shared(slots):
             return
         all_were_used = slots.confirmed + 1 >= slots.held
         waiting = self._waiting_for(name) if all_were_used or slots.refused else 0
@@ -224,7 +226,7 @@ class SlotLeases:
         here = self._here()
         for name, slots in self._slots.items():
             slots.rows = [row for row in rows if row.key == slots.key]
-            if self._reach.reason:
+            if not self._is_shared(slots):
                 continue
             slots.rule = lease_slots(slots.rows, self._ask(name, slots), here)[1]
             if slots.refused and slots.rule.held > slots.held:
@@ -234,10 +236,10 @@ class SlotLeases:
 
     def settle(self) -> None:
         """Renew leases, and give back the slots that were not used lately; wait for nothing."""
-        if self._reach.reason:
-            return
         now = self._state.clock.now()
         for name, slots in self._slots.items():
+            if not self._is_shared(slots):
+                continue
             needed = self._needed(name, slots)
             if slots.refused and needed <= slots.held:
                 slots.told = False  # no request waits here any more
@@ -260,7 +262,7 @@ class SlotLeases:
         """Lease slots again."""
         for slots in self._slots.values():
             slots.release()
-            slots.held, slots.told = slots.confirmed, False
+            slots.held, slots.told, slots.alone = slots.confirmed, False, False
         self._let_go()
 
     def _let_go(self) -> None:
@@ -273,6 +275,10 @@ class SlotLeases:
         self._answered.set()
         self._next.set()
         self._next = asyncio.Event()
+
+    def _is_shared(self, slots: _Slots) -> bool:
+        """False while this process decides alone on these slots."""
+        return not self._reach.reason and not slots.alone
 
     def _decide_alone(self, slots: _Slots) -> None:
         most, others = slots.bulkhead.slots, {row.holder for row in slots.rows} - {self._holder}
@@ -305,9 +311,9 @@ class SlotLeases:
         asked = {
             name: slots
             for name, slots in self._slots.items()
-            if (slots.held or slots.refused if ending else slots.due(now))
+            if self._is_shared(slots) and (slots.held or slots.refused if ending else slots.due(now))
         }
-        if not asked or self._reach.reason:
+        if not asked:
             return
         asks = [self._ask(name, slots, ending=ending) for name, slots in asked.items()]
         if ending:
@@ -321,20 +327,28 @@ class SlotLeases:
         if turns != self._turns:
             return  # too late: this process decides, or decided, alone
         for (name, slots), ask, grant in zip(asked.items(), asks, grants, strict=True):
-            slots.rule = grant
-            slots.held += grant.held - ask.keeps
-            if grant.held > ask.keeps:
-                slots.hope_at = now
             was = slots.bulkhead.granted
-            if slots.held < self._needed(name, slots):
-                slots.bind(now)
-                slots.renew_at = now + _WAIT_AGAIN_SECONDS
-                self._look_soon()
+            if grant is None:
+                slots.alone = True
+                self._decide_alone(slots)
             else:
-                slots.release()
-                slots.renew_at = now + _RENEW_SECONDS
+                self._take(name, slots, grant, grant.held - ask.keeps, now)
             if was is not None and (slots.bulkhead.granted is None or slots.bulkhead.granted > was):
                 self._state.pump(name)
+
+    def _take(self, name: str, slots: _Slots, grant: SlotGrant, more: int, now: float) -> None:
+        """Take in an answer of the store, which brought so many `more` slots."""
+        slots.rule = grant
+        slots.held += more
+        if more > 0:
+            slots.hope_at = now
+        if slots.held < self._needed(name, slots):
+            slots.bind(now)
+            slots.renew_at = now + _WAIT_AGAIN_SECONDS
+            self._look_soon()
+        else:
+            slots.release()
+            slots.renew_at = now + _RENEW_SECONDS
 
     def _slots_of(self, gate: Gate) -> _Slots | None:
         """Return the slots that a call at this gate needs, None where its bulkhead is this process's own."""

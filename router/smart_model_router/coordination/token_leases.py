@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -16,20 +16,23 @@ if TYPE_CHECKING:
 
 
 class TokenLeases:
-    """The limits of all targets that take part. Not thread-safe: it belongs to the router's loop."""
+    """The limits of all targets that take part, among `members`. Not thread-safe: it belongs to the router's loop."""
 
-    def __init__(self, state: LocalRouter, shared: SharedState, owners: Mapping[str, SharedKeys]) -> None:
+    def __init__(
+        self, state: LocalRouter, shared: SharedState, owners: Mapping[str, SharedKeys], members: Callable[[], int]
+    ) -> None:
         self._state = state
         self._shared = shared
         self._owners = owners
+        self._members = members
         self.due_at: float | None = None
         """When tokens that were refused may be available; None when none were."""
 
-    def suspend(self, members: int) -> None:
-        """Decide alone while the shared state is out of reach, as one of so many processes."""
+    def suspend(self) -> None:
+        """Decide alone while the shared state is out of reach."""
         now = self._state.clock.now()
         for tracker in self._trackers().values():
-            tracker.suspend(members, now)
+            tracker.suspend(self._members(), now)
 
     def resume(self) -> None:
         """Share again."""
@@ -53,7 +56,10 @@ class TokenLeases:
                 trackers[owner].hear(name, limit, now)
 
     async def settle(self, *, ending: bool = False) -> None:
-        """Settle the accounts of every limit that was used lately. `ending` gives back all leases."""
+        """Settle the accounts of every limit that was used lately. `ending` gives back all leases.
+
+        Decide alone on a limit that only later versions can read.
+        """
         now = self._state.clock.now()
         accounts = self._accounts()
         asks = [meter.ask(key, stock, now) for key, (meter, stock) in accounts.items()]
@@ -66,12 +72,15 @@ class TokenLeases:
         grants = await self._shared.lease(asks)
         dues = []
         for ask, grant in zip(asks, grants, strict=True):
+            if grant is None:
+                accounts[ask.key][0].suspend(self._members(), now)
+                continue
             due = now + grant.due_in
             accounts[ask.key][1].settled(ask.debt, ask.back, grant.granted, grant.left, due)
             if not grant.granted and ask.want:
                 dues.append(due)
         self.due_at = min(dues, default=None)
-        if any(grant.granted for grant in grants):
+        if any(grant and grant.granted for grant in grants):
             self._state.pump(None)
 
     def _accounts(self) -> dict[str, tuple[LimitBucket, TokenLease]]:

@@ -350,12 +350,15 @@ class SharedState(Protocol):
         """The makers of things (by the SHA-256 of their ids) that are kept at providers, as far as they are known."""
         ...
 
-    async def lease_slots(self, asks: Sequence[SlotAsk]) -> tuple[SlotGrant, ...]:
-        """Lease slots of bulkheads for 30 s."""
+    async def lease_slots(self, asks: Sequence[SlotAsk]) -> tuple[SlotGrant | None, ...]:
+        """Lease slots of bulkheads for 30 s; None where only later versions can read what is leased."""
         ...
 
-    async def lease(self, asks: Sequence[BucketAsk | BudgetAsk]) -> tuple[BucketGrant, ...]:
-        """Lease tokens of limits and reserve in budgets, and give back what was not used: one transaction, in order."""
+    async def lease(self, asks: Sequence[BucketAsk | BudgetAsk]) -> tuple[BucketGrant | None, ...]:
+        """Lease tokens of limits and reserve in budgets, and give back what was not used: one transaction, in order.
+
+        None for a limit or budget that only later versions can read: each process decides alone on that one.
+        """
         ...
 
     async def aclose(self) -> None:

@@ -1,25 +1,14 @@
 -- Writes rows if the rows that were read are still the same, and returns what changed since the caller last looked.
 -- No rule is in here: which row may take the place of another is decided by the caller.
-local ROWS, ORDER, EXPIRY, NEWS, META, CALLS, MAKERS, MAKER_ORDER = unpack(KEYS)
-local asked = cjson.decode(ARGV[1])
 local CHUNK, PURGED = 1000, 20
 
-local time = redis.call('TIME')
-local now = tonumber(time[1]) + tonumber(time[2]) / 1e6
-local meta = redis.call('HMGET', META, 'epoch', 'server', 'writes', 'news', 'schema')
-local epoch, writes, news = meta[1], tonumber(meta[3] or 0), tonumber(meta[4] or 0)
-if meta[5] and tonumber(meta[5]) > asked.schema then
-  return redis.error_reply('NEWERSCHEMA ' .. meta[5])
-end
-
 -- A server that lost writes, another server, or one whose clock stepped begins a new epoch.
-local info = redis.pcall('INFO', 'replication')
-local server = type(info) == 'string' and string.match(info, 'master_replid:(%x+)') or ''
 local is_read_only = not (asked.writes or asked.calls or asked.makers)
-if not epoch or meta[2] ~= server or (asked.epoch == epoch and (asked.stepped or asked.since > writes)) then
-  local number = epoch and tonumber(string.match(epoch, '^%d+')) or 0
+if not goes_on or (asked.epoch == epoch and (asked.stepped or asked.since > writes)) then
+  local number = tonumber(epoch and string.match(epoch, '^%d+') or 0)
   local known = tonumber(string.match(asked.epoch, '^%d+') or 0)
   epoch = string.format('%d-%s', math.max(number, known) + 1, asked.fresh)
+  writes, news = writes or tonumber(redis.call('ZREVRANGE', ORDER, 0, 0, 'WITHSCORES')[2] or 0), news or 0
   redis.call('HSET', META, 'epoch', epoch, 'server', server, 'writes', writes, 'news', news, 'schema', asked.schema)
   redis.call('SET', NEWS, epoch .. ' ' .. news)
 end

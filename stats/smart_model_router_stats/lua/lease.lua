@@ -1,11 +1,11 @@
 -- lease_tokens, spend and lease_slots of domain/shared_state/ where the rows are held: these are the hot rows, and writing
 -- them optimistically takes ever longer under contention. Numbers are the same doubles; a test compares the rules.
-local ROWS, ORDER, EXPIRY, NEWS, META = unpack(KEYS)
-local asked = cjson.decode(ARGV[1])
-local boot, ticks, wall = asked.boot, asked.ticks, asked.wall
-local CLOCK_ERROR, NO_ROOM, CHUNK, PLENTY, UNDER_WAY, HALF, LEAST_SHARE = unpack(asked.constants)
-local SETTLES_SOON, KEPT_FOR = asked.settles_soon, asked.kept_for
-local SLOT_SECONDS, WAITING_SECONDS, LEFT_FREE = unpack(asked.slot_constants)
+local terms = asked.terms
+local boot, ticks, wall = terms.boot, terms.ticks, terms.wall
+local CLOCK_ERROR, NO_ROOM, CHUNK, PLENTY = terms.clock_error, terms.no_room, terms.chunk, terms.plenty
+local UNDER_WAY, HALF, LEAST_SHARE, SETTLES_SOON = terms.under_way, terms.half, terms.least_share, terms.settles_soon
+local SLOT_SECONDS, WAITING_SECONDS, LEFT_FREE = terms.slot_seconds, terms.waiting_seconds, terms.left_free
+local KEPT_FOR = terms.kept_for
 
 local function none(value)
   return value == nil or value == cjson.null
@@ -34,16 +34,13 @@ end
 
 -- Rows ------------------------------------------------------------------------------------------------------
 
--- The values of a row, nil where there are none that can be read.
+-- The values of a row, nil where there are none that can be read; and true when it is of a later version of the router.
 local function read(id)
   local fine, parts = pcall(cjson.decode, string.match(redis.call('HGET', ROWS, id) or '', '^%d+ (.*)$') or '')
   if not fine or type(parts) ~= 'table' then
-    return nil
+    return nil, false
   end
-  if type(parts[1]) == 'number' and parts[1] > 1 then
-    error('LATERVERSION a row of a later version of the router is there: ' .. id)
-  end
-  return parts[1] == 1 and type(parts[2]) == 'table' and parts[2] or nil
+  return parts[1] == 1 and type(parts[2]) == 'table' and parts[2] or nil, type(parts[1]) == 'number' and parts[1] > 1
 end
 
 local function bucket_of(columns)
@@ -60,24 +57,23 @@ local function bucket_of(columns)
       return nil
     end
   end
-  if row.rate <= 0 or not (row.window == nil or finite(row.window)) then
+  if row.rate <= 0 or not (row.window == nil or finite(row.window) and row.window > 0) then
     return nil
   end
   return row
 end
 
 local function write(id, body, keep, tells)
-  local meta = redis.call('HMGET', META, 'epoch', 'writes', 'news')
-  local rev = tonumber(meta[2] or 0) + 1
-  redis.call('HSET', META, 'writes', rev)
-  redis.call('ZADD', ORDER, rev, id)
+  writes = writes + 1
+  redis.call('HSET', META, 'writes', writes)
+  redis.call('ZADD', ORDER, writes, id)
   if tells then
-    local news = tonumber(meta[3] or 0) + 1
+    news = news + 1
     redis.call('HSET', META, 'news', news)
-    redis.call('SET', NEWS, meta[1] .. ' ' .. news)
+    redis.call('SET', NEWS, epoch .. ' ' .. news)
   end
-  redis.call('HSET', ROWS, id, string.format('%d %s', rev, body))
-  redis.call('ZADD', EXPIRY, asked.server_now + keep, id)
+  redis.call('HSET', ROWS, id, string.format('%d %s', writes, body))
+  redis.call('ZADD', EXPIRY, now + keep, id)
 end
 
 -- Limits ----------------------------------------------------------------------------------------------------
@@ -163,8 +159,8 @@ local function is_news(before, after)
   return is_plenty(before.level, before.capacity) ~= is_plenty(after.level, after.capacity)
 end
 
-local function lease_tokens(id, ask)
-  local before = bucket_of(read(id))
+local function lease_tokens(id, ask, columns)
+  local before = bucket_of(columns)
   local first = before and {boot = before.boot, level = before.level, capacity = before.capacity, window = before.window}
   local row = same_boot(before, ask)
   local now = math.max(ticks, row.at)
@@ -205,7 +201,7 @@ local function remaining(until_, cap)
 end
 
 local function after(seconds)
-  return {boot = boot, boottime = asked.boottime, boottime_until = asked.boottime + seconds, wall = wall,
+  return {boot = boot, boottime = terms.boottime, boottime_until = terms.boottime + seconds, wall = wall,
     wall_until = wall + seconds, duration = seconds}
 end
 
@@ -235,8 +231,8 @@ local function current(columns, ask)
   return row
 end
 
-local function spend(id, ask)
-  local row = current(read(id), ask)
+local function spend(id, ask, columns)
+  local row = current(columns, ask)
   local reserved = row.reserved + ask.reserved
   local settled = math.min(ask.settled, reserved)
   local used = math.max(0, row.used + ask.reserved + ask.spent - settled)
@@ -280,9 +276,9 @@ local function slots_of(columns)
   return rows
 end
 
-local function lease_slots(id, ask)
+local function lease_slots(id, ask, columns)
   local others, before, held_by_all, others_waiting, part_of = {}, nil, 0, {}, 1
-  for _, row in ipairs(slots_of(read(id))) do
+  for _, row in ipairs(slots_of(columns)) do
     if alive(row) then
       held_by_all = held_by_all + row.held
       if row.holder == ask.holder then
@@ -347,20 +343,16 @@ local function lease_slots(id, ask)
   return {number(held), number(idle), number((short or over) and part or ask.slots), others_wait and '1' or '0'}
 end
 
-local time = redis.call('TIME')
-asked.server_now = tonumber(time[1]) + tonumber(time[2]) / 1e6
 local grants = {}
-if redis.call('HGET', META, 'epoch') ~= asked.epoch then
-  return {string.format('%.17g', asked.server_now), 0, grants}
-end
-for _, ask in ipairs(asked.asks) do
-  read(ask.id) -- a row of a later version ends the script before anything is written, which would stay
+if not goes_on or epoch ~= asked.epoch then
+  return {string.format('%.17g', now), 0, grants}
 end
 for place, ask in ipairs(asked.asks) do
   if none(ask.window) then
     ask.window = nil
   end
   local rule = ask.period and spend or ask.holder and lease_slots or lease_tokens
-  grants[place] = rule(ask.id, ask)
+  local columns, is_of_later_version = read(ask.id)
+  grants[place] = not is_of_later_version and rule(ask.id, ask, columns)
 end
-return {string.format('%.17g', asked.server_now), 1, grants}
+return {string.format('%.17g', now), 1, grants}

@@ -196,6 +196,26 @@ async def test_the_first_process_that_is_back_waits_for_what_the_others_owe() ->
     await fleet.close()
 
 
+async def of_a_later_version(asks: Sequence[object]) -> tuple[None, ...]:
+    """The answer where only later versions can read what is leased."""
+    return (None,) * len(asks)
+
+
+@virtual
+async def test_a_limit_that_only_later_versions_can_read_is_taken_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the state stays within reach for everything else."""
+    fleet = Fleet()
+    await fleet.meet()
+    for store in fleet.stores:
+        monkeypatch.setattr(store, "lease", of_a_later_version)
+    await fleet.ask(3.0)
+    taken = await fleet.ask(60.0)
+    chunk = 0.02 * RPM
+    assert all(0.95 * PART <= each <= PART + 2 * chunk for each in taken), taken
+    assert [coordinator.reason for made in fleet.worlds if (coordinator := made.state.coordinator)] == [""] * MEMBERS
+    await fleet.close()
+
+
 def a_day(limit: int, remaining: int, reset: float) -> LimitReading:
     """An answer's word on a limit a day."""
     return LimitReading((BucketReading("requests", limit, remaining, reset, window_seconds=86_400.0),))
@@ -337,3 +357,28 @@ async def test_a_single_gateway_whose_state_is_away_keeps_the_whole_limit_of_a_k
     await away([worker])
     assert sum([await admitted(worker.api_client) for _ in range(KEY_RPM + 20)]) >= KEY_RPM - 2
     await worker.close()
+
+
+@pytest.mark.parametrize(
+    ("limits", "usd", "most"), [({"rpm": KEY_RPM}, 0.0, KEY_RPM / MEMBERS), ({"usd_per_day": 2.0}, 0.05, 10)]
+)
+@virtual
+async def test_a_key_that_only_later_versions_can_read_has_a_part_at_each_process(
+    limits: dict[str, Any], usd: float, most: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the state stays within reach for everything else."""
+    made = keys(**limits)
+    for worker in made:
+        await admitted(worker.api_client, 1)
+    await asyncio.sleep(TELL_EVERY + LISTENED)
+    for worker in made:
+        monkeypatch.setattr(worker.store, "lease", of_a_later_version)
+    counts = [0] * MEMBERS
+    for _ in range(60 * 20):
+        for number, worker in enumerate(made):
+            counts[number] += await admitted(worker.api_client, 0, usd)
+        await asyncio.sleep(0.05)
+    assert all(0.9 * most <= each <= most + 4 for each in counts), counts
+    assert [worker.coordinator.reason for worker in made] == [""] * MEMBERS
+    for worker in made:
+        await worker.close()

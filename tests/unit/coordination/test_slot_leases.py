@@ -12,6 +12,7 @@ from smart_model_router.coordination import Coordinator, SharedKeys
 from smart_model_router.domain.outcome import Failure
 from smart_model_router.domain.ports import PassedCall
 from smart_model_router.domain.shared_state import ClockReading, SlotAsk, SlotGrant
+from smart_model_router.domain.shared_state.members import TELL_EVERY
 from smart_model_router.domain.shared_state.slots import SLOT_SECONDS
 from smart_model_router.testing import FakeProvider, FakeReply
 from smart_model_router_stats.memory import MemorySharedState, MemoryTables
@@ -35,12 +36,13 @@ class Store(MemorySharedState):
         super().__init__(tables, here)
         self.delay = 0.0
         self.asked = 0
+        self.of_a_later_version = False
 
-    async def lease_slots(self, asks: Sequence[SlotAsk]) -> tuple[SlotGrant, ...]:
+    async def lease_slots(self, asks: Sequence[SlotAsk]) -> tuple[SlotGrant | None, ...]:
         """Answer when the delay is over."""
         self.asked += 1
         await asyncio.sleep(self.delay)
-        return await super().lease_slots(asks)
+        return (None,) * len(asks) if self.of_a_later_version else await super().lease_slots(asks)
 
 
 class Host:
@@ -358,6 +360,23 @@ async def test_without_the_store_a_process_keeps_to_its_part(host: Host) -> None
     assert [bulkhead.free for bulkhead in bulkheads] == [SLOTS] * 2
     for each in (one, other):
         await each.router.aclose()
+
+
+@watched
+async def test_slots_that_only_later_versions_can_read_are_taken_in_parts(host: Host) -> None:
+    """Each process has its part of them, is not kept waiting, and asks for the others no more."""
+    processes = [host.process() for _ in range(2)]
+    for made, store in processes:
+        await served_by(made)
+        store.of_a_later_version = True
+    await asyncio.sleep(TELL_EVERY + 1.0)
+    before = sum(store.asked for _, store in processes)
+    assert await asyncio.gather(*(served_by(made) for made, _ in processes for _ in range(20))) == ["a/m"] * 40
+    assert host.most == SLOTS
+    assert [made.state.coordinator.reason for made, _ in processes if made.state.coordinator] == [""] * 2
+    assert sum(store.asked for _, store in processes) - before <= 2
+    for made, _ in processes:
+        await made.router.aclose()
 
 
 @virtual
