@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, cast
 
 import psycopg
 import pytest
+from psycopg import sql
 
 from smart_model_router.domain.shared_state import (
     BucketAsk,
@@ -487,7 +488,8 @@ class TestPostgres(ServerContract):
     async def test_a_setting_of_the_database_changes_no_figure(self) -> None:
         """Floats of fifteen digits would not be those that were written."""
         with psycopg.connect(self.url, autocommit=True) as connection:
-            connection.execute(f"ALTER DATABASE {self.url.rpartition('/')[2]} SET extra_float_digits = 0")
+            database = sql.Identifier(self.url.rpartition("/")[2])
+            connection.execute(sql.SQL("ALTER DATABASE {} SET extra_float_digits = 0").format(database))
         state = self.process()
         (grant,) = await leased(state, replace(self.limit("a/m tokens"), most=1 / 3, want=0.1, least=0.0, ours=True))
         assert grant.left == 1 / 3 - grant.granted
