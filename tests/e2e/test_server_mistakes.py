@@ -120,7 +120,7 @@ async def test_a_schema_that_others_own_or_that_is_newer(postgres: PostgresServe
         pass
     with psycopg.connect(url) as connection:
         connection.execute("INSERT INTO smr_shared.migration VALUES (99, now())")
-    assert "of a later version of the router (99, not 1)" in await served_alone(url)
+    assert "of a later version of the router (99, not " in await served_alone(url)
 
 
 @pytest.mark.asyncio

@@ -25,6 +25,7 @@ from smart_model_router_stats.server_rows import AttemptTables, KnownRows, is_ne
 HERE = ClockReading("1-a", 1_000.1, 1_700_000_000.3)
 UNTIL = Deadline.after(30.7, HERE)
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
+RATES = st.floats(min_value=1e-9, max_value=1e9)
 ROWS: dict[str, Any] = {
     "breaker": BreakerRow(owner="a/m", kind="whole", provider="a", state="open", until=UNTIL, step=2, gen=7),
     "rest": RestRow(owner="a/m", reason="wait", until=UNTIL, cause=FailureClass.RATE_LIMITED, hinted=True, gen=3),
@@ -45,7 +46,7 @@ def test_a_row_comes_back_as_it_was(table: str) -> None:
     assert row_of(table, text_of(table, ROWS[table])) == ROWS[table]
 
 
-@given(NUMBERS, NUMBERS, st.floats(min_value=1e-9, max_value=1e9), st.none() | NUMBERS)
+@given(NUMBERS, NUMBERS, RATES, st.none() | RATES)
 def test_a_limit_comes_back_to_the_last_bit(at: float, level: float, rate: float, window: float | None) -> None:
     """Its level is what all machines calculate with."""
     row = BucketRow(
