@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _BLOCKING_SECONDS = 0.25
+_TICK = 0.05
+"""The interval of checks meanwhile: a process that gets no processor time, as many do that begin together, must not
+blame the server."""
 _WAITING_SECONDS = 0.02
 """The time for new attempts at a probe, for which a request waits."""
 _BEHIND_SECONDS = 5.0
@@ -299,10 +302,15 @@ class ServerSharedState:
 
         async def once() -> T:
             server = self._connect()
+            asked = asyncio.ensure_future(work(server))
             try:
-                async with asyncio.timeout(_BLOCKING_SECONDS):
-                    return await work(server)
+                for _ in range(round(_BLOCKING_SECONDS / _TICK)):
+                    if (await asyncio.wait({asked}, timeout=_TICK))[0]:
+                        return asked.result()
+                raise TimeoutError
             finally:
+                asked.cancel()
+                await asyncio.gather(asked, return_exceptions=True)
                 await server.aclose()
 
         def run() -> None:
@@ -313,7 +321,7 @@ class ServerSharedState:
 
         thread = threading.Thread(target=run, name="smart-model-router shared state", daemon=True)
         thread.start()
-        thread.join(2 * _BLOCKING_SECONDS)
+        thread.join(4 * _BLOCKING_SECONDS)
         if found:
             return found[0]
         error = failed[0] if failed else TimeoutError()

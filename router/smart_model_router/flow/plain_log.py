@@ -122,6 +122,8 @@ class PlainLog:
         LOG.info("%s: served by its first choice again; %d requests were not in %.0f s", model, requests, now - since)
 
     def _breaker(self, event: BreakerChanged) -> None:
+        if event.kind == "stream" and "isolated" in (event.from_state, event.to_state):
+            return  # the operator's word is told once, of the breaker for whole answers
         left = None if event.open_until is None else max(0.0, event.open_until - event.at)
         level = logging.INFO if event.to_state == "closed" else logging.WARNING
         if event.from_state != "half_open" or level == logging.INFO:  # a failed probe is no news

@@ -173,3 +173,14 @@ def test_transitions_have_the_level_that_they_deserve(log: PlainLog, caplog: pyt
     ]  # fmt: skip
     assert lines[0][1] == "a/x is left alone for 2 s: its breaker opened (r)"
     assert lines[5][1] == "shedding requests of low criticality: 60 % of the providers are open"
+
+
+def test_the_operators_word_is_told_once(log: PlainLog, caplog: pytest.LogCaptureFixture) -> None:
+    """It moves two breakers of a target, for whole answers and for streams."""
+    caplog.set_level(logging.INFO, NAME)
+    for before, after in (("closed", "isolated"), ("isolated", "closed")):
+        for kind in ("whole", "stream"):
+            log.emit(
+                BreakerChanged(at=1.0, owner="a/x", kind=kind, from_state=before, to_state=after, reason="operator")
+            )
+    assert [level for level, _ in told(caplog)] == ["WARNING", "INFO"]
