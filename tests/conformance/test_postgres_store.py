@@ -213,14 +213,15 @@ async def test_a_server_that_answers_nothing_is_given_up(
     server: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The loop goes on meanwhile, and closing waits for nothing; when it answers again, so does the store."""
-    monkeypatch.setattr(server_database, "ANSWER_SECONDS", 0.3)
     url = server.new_database()
     async with opened(url) as store:
         await store.create(new_run())
         with psycopg.connect(url, autocommit=True) as other:
             other.execute("BEGIN; LOCK TABLE smr_runs.runs")
-            with pytest.raises(StoreUnavailable, match=r"postgresql://127\.0\.0\.1.*has not answered for 0\.3 s"):
-                await store.load("r")
+            with monkeypatch.context() as patch:
+                patch.setattr(server_database, "ANSWER_SECONDS", 0.3)
+                with pytest.raises(StoreUnavailable, match=r"postgresql://127\.0\.0\.1.*has not answered for 0\.3 s"):
+                    await store.load("r")
             await store.aclose()
         assert (await store.load("r")).run_id == "r"
     assert not [each for each in threading.enumerate() if each.name.startswith("runs on PostgreSQL")]
