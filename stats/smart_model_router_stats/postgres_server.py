@@ -19,7 +19,7 @@ from psycopg import errors, sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.types.string import TextLoader
 
-from smart_model_router.domain.redaction import MASK
+from smart_model_router.domain.redaction import error_line
 from smart_model_router_stats.open_db import StoreUnavailableError
 from smart_model_router_stats.postgres_migrations import OLDEST_SERVER
 from smart_model_router_stats.postgres_schema import FLEET_MIGRATIONS, SCHEMA
@@ -108,11 +108,9 @@ class StatsServer:
         known = _KNOWN.get(type(error))
         if known is not None:
             return known
-        text = " ".join(str(error).split()) or type(error).__name__
         if isinstance(error, TimeoutError):
-            text = "it does not answer"
-        password = self._parameters.get("password")
-        return text.replace(password, MASK) if password else text
+            return "it does not answer"
+        return error_line(error, self._parameters.get("password") or "")
 
     def standing(self) -> str:
         """The server's version and the schema's, for people; blocks. Raises StoreUnavailableError."""

@@ -8,11 +8,12 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from smart_model_router.domain.errors import ConfigurationError
+from smart_model_router.domain.redaction import error_line
 from smart_model_router.domain.shared_state import SharedStateError
 from smart_model_router_stats.postgres_migrations import prepare
 from smart_model_router_stats.row_server import Leased, RowAnswer, RowExchange, ServerFacts
@@ -201,10 +202,6 @@ def postgres_rows(url: str, namespace: str) -> Callable[[], PostgresRows]:
         fault = "a URL of PostgreSQL is needed, with options that libpq knows and special characters %-encoded"
         raise ConfigurationError("store.shared_url", "postgresql://…", fault) from None  # its text may have a password
 
-    def told(error: BaseException) -> str:
-        text = " ".join(str(error).split()) or type(error).__name__
-        return (text.replace(secret, "***") if secret else text)[:300]
-
     async def connection() -> Any:
         return await psycopg.AsyncConnection.connect(
             url,
@@ -215,4 +212,4 @@ def postgres_rows(url: str, namespace: str) -> Callable[[], PostgresRows]:
             application_name="smart-model-router",
         )
 
-    return lambda: PostgresRows(_Connections(connection, _CONNECTIONS), namespace, told)
+    return lambda: PostgresRows(_Connections(connection, _CONNECTIONS), namespace, partial(error_line, secret=secret))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, unquote, urlencode, urlsplit, urlunsplit
 
 from smart_model_router.domain.errors import ConfigurationError
+from smart_model_router.domain.redaction import error_line
 from smart_model_router.domain.shared_state import SharedStateError
 from smart_model_router_stats.row_server import Leased, RowAnswer, RowExchange, ServerFacts
 from smart_model_router_stats.server_leases import lease_request, leased
@@ -145,10 +146,6 @@ def valkey_rows(url: str, namespace: str) -> Callable[[], ValkeyRows]:
     timeouts: dict[str, Any] = {"socket_timeout": _ANSWER_SECONDS, "socket_connect_timeout": _ANSWER_SECONDS}
     secret = unquote(parts.password or "")
 
-    def told(error: BaseException) -> str:
-        text = " ".join(str(error).split()) or type(error).__name__
-        return (text.replace(secret, "***") if secret else text)[:300]
-
     try:
         sample = client.ConnectionPool.from_url(plain, **timeouts)
         sample.make_connection()  # type: ignore[no-untyped-call] # as below
@@ -175,6 +172,6 @@ def valkey_rows(url: str, namespace: str) -> Callable[[], ValkeyRows]:
                 plain, max_connections=_CONNECTIONS, timeout=_ANSWER_SECONDS, **timeouts
             )
             made = client.Valkey.from_pool(pool)
-        return ValkeyRows(made, namespace, told, watchers)
+        return ValkeyRows(made, namespace, partial(error_line, secret=secret), watchers)
 
     return connect

@@ -18,6 +18,7 @@ from smart_model_router.domain.outcome import Failure
 _SHORTEST = 4
 """Shorter secrets are words by chance."""
 MASK = "***"
+_LONGEST_LINE = 300
 # Prefixes by which providers and clouds mark their keys. Most end in a mark: `skywork-o1` is a model, no key.
 _KEY_LIKE = re.compile(
     r"\b(?:(?:sk|pk|rk|gsk|xai|csk|tgp|nvapi|xox[abp])[-_]|(?:hf|gh[oprsu]|github_pat)_|AKIA(?=[A-Z0-9])|AIza)[\w-]{8,}"
@@ -63,6 +64,12 @@ def redacted(text: str) -> str:
     for pattern in _IN_CONTEXT:
         text = pattern.sub(rf"\g<keep>{MASK}", text)
     return text
+
+
+def error_line(error: BaseException, secret: str) -> str:
+    """The text of an error (its type where it has none) in one line of 300 characters at most, without `secret`."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return (text.replace(secret, MASK) if secret else text)[:_LONGEST_LINE]
 
 
 class Scrubber:
