@@ -29,6 +29,8 @@ demo: setup  ## a failing fleet, a real local model, and what the router makes o
 LANES := test-pure test-units test-sockets test-alone
 # Empty is "not set": hundreds of processes that tests start would compile our source each time.
 $(LANES): export PYTHONDONTWRITEBYTECODE =
+# What tests flush to a disk for the sake of a power failure would be waited for.
+PYTEST := $(BIN)/python tools/in_memory.py $(BIN)/pytest
 
 test: setup  ## every test, in four lanes; core, workflows, the mathematics of scoring and the checker of claims are covered by every branch
 	@failed=; for lane in $(LANES); do echo "== $$lane"; \
@@ -38,7 +40,7 @@ test: setup  ## every test, in four lanes; core, workflows, the mathematics of s
 # `coverage run` and not `pytest --cov`: our own pytest plugin is loaded before pytest-cov could start to measure.
 test-pure:
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest -n auto --dist worksteal \
+	$(BIN)/python tools/in_memory.py $(BIN)/coverage run -m pytest -n auto --dist worksteal \
 		tests/unit/core tests/unit/research tests/unit/scoring tests/property $(ENGINES) \
 		--ignore tests/unit/scoring/retrieval
 	$(BIN)/coverage combine --quiet
@@ -48,16 +50,16 @@ test-pure:
 		$(BIN)/coverage report --include "*/smart_model_router_research/engine/$$engine.py" --fail-under 95 || exit 1; done
 
 test-units:
-	$(BIN)/pytest -n auto --dist worksteal tests/unit tests/meta tests/simulation --ignore tests/unit/core \
+	$(PYTEST) -n auto --dist worksteal tests/unit tests/meta tests/simulation --ignore tests/unit/core \
 		--ignore tests/unit/research $(PURE_SCORING)
 
 # Sockets and processes are mostly waited for: more of them than cores, a file's tests in one process, which share its
 # servers. What measures real time, or needs the whole machine, is marked `alone`, and is.
 test-sockets:
-	$(BIN)/pytest -n 5 --dist loadfile -m "not alone" tests/conformance tests/e2e $(addprefix --ignore ,$(ENGINES))
+	$(PYTEST) -n 5 --dist loadfile -m "not alone" tests/conformance tests/e2e $(addprefix --ignore ,$(ENGINES))
 
 test-alone:
-	$(BIN)/pytest -m alone tests/e2e
+	$(PYTEST) -m alone tests/e2e
 
 # mypy and pyright take a minute each, on one core.
 check: setup  ## style, wording, types, import contracts, nothing private

@@ -102,10 +102,9 @@ def test_the_clients_own_deadline_is_answered_before_it_hangs_up(upstream: Fault
     The SDK itself waits longer here, or a busy machine would decide which of the two is first.
     """
     upstream.set([Fault.hang()])
+    brief = {"x-stainless-read-timeout": "1.0"}  # of the request: the SDK writes its own over a client's
     with chatty(gateway(upstream), timeout=60.0) as client, pytest.raises(openai.InternalServerError) as told:
-        client.with_options(default_headers={"x-stainless-read-timeout": "1.0"}).chat.completions.create(
-            model="smart", messages=MESSAGES
-        )
+        client.chat.completions.create(model="smart", messages=MESSAGES, extra_headers=brief)
     assert (told.value.status_code, told.value.code) == (504, "deadline_exceeded"), told.value.message
 
 
