@@ -19,7 +19,7 @@ from benchmarks.machine_peers.one_process import ALONE, SHARING, costs, idle, wh
 from benchmarks.peers.rows import install
 
 NO_SUCH_THING = {
-    "a lease for the probe of a dead target": ("one process probes at a time", "none: see the calls at recovery below"),
+    "a lease for the probe of a dead target": ("one process probes at a time", "none: each asks after its cooldown"),
     "an operator's word (`isolate`) heard by all processes": ("`benchmarks.machines`: 170 ms", "no such call"),
 }
 
