@@ -69,9 +69,11 @@ class ProbeLeases:
         processes of a machine decide alone.
         """
         entries = self._breakers.probed(gate, lease)
-        if not entries or self._granted(entries):
+        if not entries:
             return True
         if not self._reach.reason:
+            if self._granted(entries):
+                return True
             provider = gate.provider.name
             claim = self._claims.get(provider)
             if claim is None or claim.done():
