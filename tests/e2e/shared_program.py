@@ -71,6 +71,8 @@ def trust_the_store() -> None:
     vars(importlib.import_module("smart_model_router_stats.shared_sqlite"))["_BLOCKING_SECONDS"] = PATIENCE
     server_state = vars(importlib.import_module("smart_model_router_stats.shared_optimistic"))
     server_state["_BLOCKING_SECONDS"] = PATIENCE
+    for kind in ("valkey", "postgres"):
+        vars(importlib.import_module(f"smart_model_router_stats.shared_{kind}"))["_ANSWER_SECONDS"] = PATIENCE
     SqliteFile.opened.__defaults__ = (PATIENCE,)
 
 

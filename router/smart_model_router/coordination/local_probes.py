@@ -7,16 +7,23 @@ from dataclasses import dataclass, field
 
 from smart_model_router.coordination.shared_breakers import SAME, SharedBreaker, SharedBreakers
 from smart_model_router.coordination.store_health import POLL_SECONDS
+from smart_model_router.core.lease import Lease
 from smart_model_router.domain.ports import ProbeLocks
 from smart_model_router.domain.shared_state import LEASE_SECONDS, KeptOpen
 
 
 @dataclass(slots=True)
 class _Held:
-    """A lock of ours: until when breakers are open by what others left there, and those that are probed under it."""
+    """A lock of ours: until when breakers are open by what others left there, and what is probed under it."""
 
     until: dict[str, tuple[float, int]]
     entries: list[SharedBreaker] = field(default_factory=list)
+    calls: list[Lease] = field(default_factory=list)
+
+    @property
+    def is_over(self) -> bool:
+        """True when no call is a probe any more. One whose verdict does not count is under way all the same."""
+        return all(call.settled or not call.probes_breaker for call in self.calls)
 
 
 class LocalProbes:
@@ -36,8 +43,8 @@ class LocalProbes:
         if self._locks is not None:
             self._locks.forget()
 
-    def may_probe(self, entries: Sequence[SharedBreaker], now: float) -> bool:
-        """True when the probes of these breakers, all of one provider, are this process's.
+    def may_probe(self, call: Lease, entries: Sequence[SharedBreaker], now: float) -> bool:
+        """True when this call may probe these breakers, all of one provider.
 
         The open time that another process's probe ended with holds here as well. A process that has the lock for longer
         than a lease lasts may have been stopped: it keeps no other one from probing.
@@ -63,13 +70,14 @@ class LocalProbes:
             self._breakers.adopt(entry, *held.until[entry.name], now)
         if not longer:
             held.entries.extend(entries)
+            held.calls.append(call)
         self.settle(now)
         return not longer
 
     def settle(self, now: float, *, ending: bool = False) -> None:
         """Give the locks of probes that are over back; `ending`: all of them."""
         for provider, held in list(self._held.items()):
-            if not ending and any(entry.breaker.probe_in_flight for entry in held.entries):
+            if not (held.is_over or ending):
                 continue
             until = held.until | {entry.name: (entry.due_at, entry.breaker.backoff_index) for entry in held.entries}
             left = {name: KeptOpen(at - now, step) for name, (at, step) in until.items() if at > now}

@@ -81,7 +81,7 @@ class ProbeLeases:
                 self._claims[provider] = claim
             await asyncio.wait({claim}, timeout=PROBE_SECONDS)
         if self._reach.reason:
-            return lease.decides and self.alone.may_probe(entries, self._state.clock.now())
+            return lease.decides and self.alone.may_probe(lease, entries, self._state.clock.now())
         if self._granted(entries):
             return lease.decides  # or the others have moved the breaker meanwhile: the next permit has the probe
         until = self._state.clock.now() + POLL_SECONDS  # by then the poll has told whose it is

@@ -122,6 +122,23 @@ async def test_a_process_that_was_stopped_keeps_no_other_from_probing() -> None:
 
 
 @virtual
+async def test_a_probe_whose_verdict_does_not_count_keeps_the_lock() -> None:
+    """A late word of others moved the breaker meanwhile: the call is at the provider all the same."""
+    machine = Machine("m0")
+    one, other = await cut_off(machine, machine)
+    await until(due(one))
+    one.providers["a"].set(FakeReply(seconds=1.0))
+    probing = asyncio.create_task(served_by(one))
+    await asyncio.sleep(0.5)
+    one.gate("a/m").breakers["whole"].adopt(now() + 0.1, 0, now(), reason="shared")
+    assert [await served_by(made) for made in (one, other)] == ["b/m", "b/m"]
+    assert machine.locks == {"a"}
+    assert await probing == "a/m"
+    assert machine.locks == set()
+    await close(one, other)
+
+
+@virtual
 async def test_a_process_that_ends_leaves_its_lock() -> None:
     """Also while its probe is under way."""
     machine = Machine("m0")
