@@ -214,7 +214,9 @@ class PostgresServer(DatabaseServer):
 
     def command(self) -> list[str]:
         own = ["listen_addresses=127.0.0.1", f"port={self.port}", f"unix_socket_directories={self.directory}"]
-        settings = [*own, "fsync=off", "max_connections=200", *self._options]
+        # Shared memory among its data ends with them; elsewhere a server that is killed leaves it to the machine.
+        memory = "dynamic_shared_memory_type=mmap"
+        settings = [*own, memory, "fsync=off", "max_connections=200", *self._options]
         return [
             str(postgres_programs() / "postgres"),
             "-D",
