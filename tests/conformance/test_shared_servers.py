@@ -379,7 +379,7 @@ class TestValkey(ServerContract):
     async def test_a_head_written_by_hand_is_that_of_a_server_that_begins_anew(
         self, field: str, value: str | None
     ) -> None:
-        """What is in the rows is still there, and no change that comes after it is missed."""
+        """The rows are still there, and no later change of them is missed."""
         one, other = self.process(), self.process()
         for step in range(3):
             await one.publish(Changes((self.row("open", 30.0, step=step, gen=step),)))

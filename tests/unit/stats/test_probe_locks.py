@@ -69,7 +69,7 @@ def test_the_lock_of_a_killed_process_is_free(folder: Path, holder: subprocess.P
 
 
 def test_a_fork_leaves_its_parent_the_locks(folder: Path) -> None:
-    """What a child forgets is locked for the others all the same."""
+    """A lock that a child forgets stays locked for other processes."""
     parent = locks_in(folder)
     assert parent.take("p")
     child = os.fork()
