@@ -490,6 +490,7 @@ class Coordinator:
             self.clients.suspend()
             self._slots.suspend()
             self._breakers.decide_alone()
+            self._probes.alone.begin()
         else:
             self._tokens.resume()
             self.clients.resume()

@@ -36,10 +36,14 @@ class LocalProbes:
         self._refused: dict[str, float] = {}
         """When each provider's lock was first refused since this process had it last."""
 
+    def begin(self) -> None:
+        """From now on no server can be asked: what was refused when none could before says nothing now."""
+        self._refused.clear()
+
     def forget(self) -> None:
         """Drop what belongs to the process that forked this one."""
         self._held.clear()
-        self._refused.clear()
+        self.begin()
         if self._locks is not None:
             self._locks.forget()
 

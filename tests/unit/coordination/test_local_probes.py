@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from typing import cast
 
 from smart_model_router.coordination import Coordinator, SharedKeys
+from smart_model_router.coordination.local_probes import LocalProbes
+from smart_model_router.coordination.shared_breakers import SharedBreaker, SharedBreakers
+from smart_model_router.core.lease import Lease
 from smart_model_router.domain.events import ProbeStarted
 from smart_model_router.domain.shared_state import LEASE_SECONDS
 from smart_model_router.rehearsal.simulation.simulated_server import Machine, SimulatedLocks
@@ -119,6 +123,21 @@ async def test_a_process_that_was_stopped_keeps_no_other_from_probing() -> None:
     await asyncio.sleep(LEASE_SECONDS + 0.1)
     assert await served_by(one) == "a/m"
     await close(one)
+
+
+@virtual
+async def test_a_refusal_of_an_earlier_outage_lets_none_probe() -> None:
+    """The lock of a process that probes is respected for as long as a lease lasts, each time anew."""
+    machine, made = Machine("m0"), world(["a/m"])
+    gate = made.gate("a/m")
+    entry = SharedBreaker("a/m", "whole", gate.breakers["whole"], gate)
+    probes, call = LocalProbes(SimulatedLocks(machine), SharedBreakers(made.state, {})), cast("Lease", None)
+    machine.locks.add("a")
+    assert not probes.may_probe(call, [entry], 0.0)
+    assert probes.may_probe(call, [entry], LEASE_SECONDS + 1)
+    probes.begin()
+    assert not probes.may_probe(call, [entry], 2 * LEASE_SECONDS)
+    await close(made)
 
 
 @virtual
