@@ -196,8 +196,7 @@ class ClientRate:
         self.alone = True
         if members > 1:
             self._outlive(now)
-            held = self._held
-            self._part = OwnPart(self._bucket, members, now, held=held, left=0.0, period=_MINUTE, used=self._owed)
+            self._part = OwnPart(self._bucket, members, now, held=self._held, used=self._owed)
         self.forget()
 
     def resume(self, now: float) -> None:

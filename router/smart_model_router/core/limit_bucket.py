@@ -19,6 +19,8 @@ STOPPED = 2.0
 """Seconds without settling an account after which a process was stopped, and its leases are void."""
 SETTLING = 1.25
 """Seconds in which every process that decided alone has told what it used: a little more than between two retries."""
+LONG_WINDOW = 3600.0
+"""Seconds. Of a limit that refills in at least as many, what is left is divided; a shorter one is soon full again."""
 _LOOK_AGAIN = 0.25
 _EPSILON = 1e-6
 
@@ -147,7 +149,8 @@ class TokenLease:
         self.suspended = True
         if members > 1:
             self._outlive(now)
-            self.part = OwnPart(limit, members, now, held=self.level, left=self._left, period=period, used=self._owed)
+            left = min(self._left, limit.level(now)) if period >= LONG_WINDOW else 0.0
+            self.part = OwnPart(limit, members, now, held=self.level, used=self._owed, left=left)
         self.forget()
         self.plenty = False
 

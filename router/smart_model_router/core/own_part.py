@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from smart_model_router.core.bucket import TokenBucket
 
-LONG_WINDOW = 3600.0
-"""Seconds. Of a limit that refills in at least as many, what is left is divided; a shorter one is soon full again."""
-
 
 class OwnPart:
     """1/`members` of `limit`. Pure: instants are arguments, in seconds. Not thread-safe.
 
     It begins with `held` tokens, those that this process had leased already: what the others leased is not spent
-    twice. Of a limit that refills in an hour or more (`period` seconds) it begins with its part of the `left` ones as
-    well.
+    twice; and with its part of `left`, tokens that all processes divide. `used` are tokens that the others do not know
+    of yet.
     """
 
     __slots__ = ("_bucket", "_held", "_limit", "_members", "_used")
@@ -25,18 +22,16 @@ class OwnPart:
         now: float,
         *,
         held: float,
-        left: float,
-        period: float,
-        used: float = 0.0,
+        used: float,
+        left: float = 0.0,
     ) -> None:
         self._limit = limit
         self._members = members
         self._held = held
         self._used = used
-        """Tokens that the others do not know of; some from before already."""
+        """Tokens that the others do not know of."""
         self._bucket = TokenBucket(*self._size)
-        share = max(0.0, min(left, limit.level(now))) / members if period >= LONG_WINDOW else 0.0
-        self._bucket.refill_from_headers(held + share, now)
+        self._bucket.refill_from_headers(held + max(0.0, left) / members, now)
         self._follow(now)
 
     def due_at(self, amount: float, now: float) -> float:
@@ -48,10 +43,7 @@ class OwnPart:
         """Take `amount` (or, negative, give back)."""
         self._follow(now)
         self._used += amount
-        if amount < 0:
-            self._bucket.give_back(-amount, now)
-        else:
-            self._bucket.take(amount, now)
+        self._bucket.give_back(-amount, now)
 
     def settled(self, now: float) -> tuple[float, float]:
         """Return the tokens that this process keeps, and those that all together have less: used and kept ones.

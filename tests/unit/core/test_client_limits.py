@@ -217,6 +217,28 @@ def test_one_of_four_takes_its_part_and_owes_it() -> None:
     assert rate.account(4.0) is None
 
 
+def test_a_part_of_a_rate_that_was_not_told_is_owed_after_the_next_outage() -> None:
+    """A millionth of a token is not waited for meanwhile; alone the next time, the process takes all there is."""
+    rate = shared_rate(600)
+    for _ in range(2):
+        rate.suspend(2, 0.0)
+        rate.take(10, 0.0)
+        rate.resume(0.0)
+    assert (rate.ready_at(1e-6, 0.0), rate.ready_at(2e-6, 0.0)) == (0.0, SETTLING)
+    assert answer(rate.account(0.0), left=500).debt == 20
+    rate.suspend(1, 0.0)
+    assert rate.ready_at(500, 0.0) == 0.0
+
+
+def test_what_was_used_longer_ago_than_a_part_refills_is_owed_no_more() -> None:
+    """It came back to the others as well. What is kept of the part is owed."""
+    rate = shared_rate(600)
+    rate.suspend(4, 0.0)
+    rate.take(100, 0.0)
+    rate.resume(100.0)
+    assert answer(rate.account(100.0), left=500).debt == 150
+
+
 def test_what_was_leased_before_a_process_was_stopped_is_void() -> None:
     """The others count without it by now."""
     rate = shared_rate(600)
@@ -242,6 +264,30 @@ def test_one_of_four_spends_its_part_of_what_is_left() -> None:
     assert budget.ready_at(1, DAY) == 2 * DAY
     budget.resume(DAY)
     assert budget.alone_at(1, DAY) == DAY
+
+
+def test_a_period_that_began_elsewhere_is_divided_as_a_whole() -> None:
+    """The last one was used up and over when the others were lost; their late answer tells of the next one."""
+    budget = shared_budget()
+    reserve(budget, 1_000_000, left=0)
+    budget.take(1_000_000, 0.0)
+    budget.suspend(4, DAY)
+    budget.hear(1_000_000, DAY, DAY)
+    budget.take(249_999, DAY)
+    assert budget.ready_at(1, DAY) == DAY
+    budget.take(1, DAY)
+    assert budget.ready_at(1, DAY) == 2 * DAY
+
+
+def test_back_among_the_others_nothing_is_left_to_them() -> None:
+    """The last micro-dollar of two is anybody's again."""
+    budget = shared_budget()
+    budget.take(999_998, 0.0)
+    budget.suspend(2, 0.0)
+    budget.take(1, 0.0)
+    assert budget.alone_at(1, 0.0) == DAY
+    budget.resume(0.0)
+    assert budget.alone_at(1, 0.0) == 0.0
 
 
 def test_a_lost_account_of_a_process_that_is_alone_is_forgotten() -> None:

@@ -2157,7 +2157,10 @@ def test_a_lease_without_permits_decides() -> None:
 def test_a_stream_that_has_begun_counts_as_served() -> None:
     """Silent for longer than patience it is not, as its first content was there."""
     gate = make_gate()
-    admit(gate, 0.0, stream=True).begun()
+    lease = admit(gate, 0.0, stream=True)
+    before = lease.has_begun
+    lease.begun()
+    assert (before, lease.has_begun) == (False, True)
     assert gate.evidence.outlived_numbers(99.0, 100.0, 30.0) == (1,)
 
 

@@ -9,7 +9,16 @@ from smart_model_router.core.lease import Lease
 from smart_model_router.core.limit_bucket import Refill
 from smart_model_router.core.ratelimit import Cost, RateLimitTracker
 from smart_model_router.core.target_state import Connectivity, ProviderState
-from smart_model_router.domain.outcome import BucketReading, Failure, FailureClass, LimitReading, Refusal, Scope, Wait
+from smart_model_router.domain.outcome import (
+    BucketReading,
+    Failure,
+    FailureClass,
+    LimitReading,
+    Refusal,
+    Scope,
+    Usage,
+    Wait,
+)
 
 CALL = Cost(10, 10)
 
@@ -107,6 +116,15 @@ def test_a_failures_own_reading_counts() -> None:
     gate = make_gate()
     admit(gate, 0.0).settle(Failure(FailureClass.SERVER_ERROR, reading=left(5)), 0.0)
     assert gate.limits.buckets["requests"].level(0.0) == 5.0
+
+
+def test_a_call_that_broke_off_costs_what_it_used() -> None:
+    """Where that is known; an HTTP error has used nothing."""
+    for status, level in ((None, 5_993.0), (500, 6_000.0)):
+        gate = make_gates(RateLimitTracker(tpm=6_000), "p/m")[0]
+        ended = Failure(FailureClass.TRANSPORT, status=status)
+        admit(gate, 0.0).settle(ended, 0.0, usage=Usage(4, 3))
+        assert gate.limits.buckets["tokens"].level(0.0) == level
 
 
 def test_a_slow_answers_figure_is_as_old_as_its_call() -> None:

@@ -215,6 +215,26 @@ def test_a_long_window_begins_with_a_part_of_what_is_left(period: float, part: f
         assert stock.due_at(part + 1, 0.0) > 0.0
 
 
+def test_a_long_window_is_divided_by_what_an_answer_said_is_left() -> None:
+    """The least that was heard of."""
+    stock = scarce(0.0)
+    stock.hear(300.0)
+    stock.see(100.0)
+    stock.see(200.0)
+    stock.suspend(TokenBucket(300, 300 / 3_600), 4, 3_600.0, 0.0)
+    assert stock.due_at(25, 0.0) == 0.0
+    assert stock.due_at(26, 0.0) > 0.0
+
+
+def test_the_only_process_of_the_next_outage_takes_all_there_is() -> None:
+    """The part of the last one is over."""
+    stock, limit = scarce(0.0), TokenBucket(300, 5)
+    stock.suspend(limit, 4, 60.0, 0.0)
+    stock.resume(0.0)
+    stock.suspend(limit, 1, 60.0, 0.0)
+    assert stock.due_at(300, 0.0) == 0.0
+
+
 def test_a_part_follows_the_windows_of_its_limit() -> None:
     """Full at the instant at which they begin, once, and of the size that the provider names."""
     limit = TokenBucket(300, 5)
@@ -451,6 +471,19 @@ def test_while_the_others_cannot_be_asked_our_own_count_of_a_limit_decides() -> 
     limits.reserve(ONE, 0.0)
     assert limits.refusal(ONE, 0.0) is None
     limits.resume(0.0)
+    assert [stock.suspended for _, _, stock in limits.stocks] == [False, False]
+
+
+def test_of_every_limit_of_a_key_a_process_takes_its_part() -> None:
+    """Of 240 a minute one of four takes one a second. A limit that is learned once they are back is leased."""
+    limits = shared(240.0)
+    limits.suspend(4, 0.0)
+    reservation = limits.reserve(ONE, 0.0)
+    assert limits.refusal(ONE, 0.0) == Refusal("requests", 1.0)
+    limits.settle(reservation, None, 0.0, sent=False)
+    assert limits.refusal(ONE, 0.0) is None
+    limits.resume(0.0)
+    limits.update(LimitReading((BucketReading("tokens", 600, 600),)), 0, 0.0)
     assert [stock.suspended for _, _, stock in limits.stocks] == [False, False]
 
 

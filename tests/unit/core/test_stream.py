@@ -261,7 +261,7 @@ def test_an_answer_that_cannot_be_handed_on_is_spoilt() -> None:
         guard.spoil("too deep")
         assert failed_as(guard) is FailureClass.MALFORMED
         assert guard.failure == Failure(FailureClass.MALFORMED, "too deep")
-        assert (guard.ended, guard.feed(TEXT)) == (True, ())
+        assert (guard.ended, guard.unreadable, guard.feed(TEXT)) == (True, True, ())
 
 
 def test_an_error_event_fails_with_what_it_says() -> None:
