@@ -100,14 +100,14 @@ class ServerSharedState:
     async def poll(self) -> SharedView | None:
         """Everything, when something changed."""
 
-        async def look(server: RowServer) -> SharedView | None:
+        async def look(server: RowServer) -> tuple[tuple[str, int], SharedView | None]:
             if self._known.last >= 0 and await server.newest() == self._seen:
-                return None
+                return self._seen, None
             await self._refresh(server)
-            self._seen = (self._known.epoch, self._known.news)
-            return transactions.view(AttemptTables(self._known))
+            return (self._known.epoch, self._known.news), transactions.view(AttemptTables(self._known))
 
-        return await self._ask(look)
+        self._seen, view = await self._ask(look)  # a caller who is cancelled has seen nothing
+        return view
 
     async def claim(self, rows: Sequence[BreakerRow]) -> Claim:
         """Take the probes of all these breakers, or of none."""

@@ -62,15 +62,15 @@ class SqliteSharedState:
     async def poll(self) -> SharedView | None:
         """Everything, when something changed."""
 
-        def look(connection: GuardedConnection) -> SharedView | None:
+        def look(connection: GuardedConnection) -> tuple[tuple[int, int], SharedView | None]:
             tables, opening = SqliteTables(connection), self._file.openings
             if (opening, tables.version()) == self._seen:
-                return None
-            version, seen = snapshot(connection, lambda _: (tables.version(), transactions.view(tables)))
-            self._seen = (opening, version)
-            return seen
+                return self._seen, None
+            version, view = snapshot(connection, lambda _: (tables.version(), transactions.view(tables)))
+            return (opening, version), view
 
-        return await self._file.ask(look)
+        self._seen, view = await self._file.ask(look)  # a caller who is cancelled has seen nothing
+        return view
 
     async def claim(self, rows: Sequence[BreakerRow]) -> Claim:
         """Take the probes of all these breakers, or of none. A late caller finds out without taking the lock."""

@@ -113,6 +113,21 @@ class SharedStateContract(ABC):
         await other.aclose()
 
     @pytest.mark.asyncio
+    async def test_what_a_cancelled_question_would_have_brought_the_next_one_brings(self) -> None:
+        """A program's loop may end while the answer is on its way; its next loop asks again."""
+        one, other = self.process(), self.process()
+        view = await one.publish(Changes((self.row("open", 30.0),)))
+        asking = asyncio.create_task(other.poll())
+        await asyncio.sleep(0)
+        asking.cancel()
+        (heard,) = await asyncio.gather(asking, return_exceptions=True)
+        await other.makers([b"x"])  # by now the store has answered the first question
+        found = await other.poll()
+        await one.aclose()
+        await other.aclose()
+        assert view in (heard, found)
+
+    @pytest.mark.asyncio
     async def test_one_of_many_gets_the_probe(self) -> None:
         """Eight processes race for a breaker that came due, a hundred times: one has it each time."""
         processes = [self.process() for _ in range(8)]

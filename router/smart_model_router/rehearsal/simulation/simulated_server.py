@@ -247,7 +247,8 @@ class SimulatedState:
 
     async def poll(self) -> SharedView | None:
         """Everything, when something changed."""
-        return await self._ask(self._poll)
+        self._seen, view = await self._ask(self._poll)  # what did not arrive was not seen
+        return view
 
     async def claim(self, rows: Sequence[BreakerRow]) -> Claim:
         """Take the probes of all these breakers, or of none."""
@@ -276,12 +277,9 @@ class SimulatedState:
     async def aclose(self) -> None:
         """Nothing to let go of."""
 
-    def _poll(self, _: ClockReading) -> SharedView | None:
+    def _poll(self, _: ClockReading) -> tuple[tuple[str, int], SharedView | None]:
         seen = self._server.epoch, self._server.tables.version
-        if seen == self._seen:
-            return None
-        self._seen = seen
-        return transactions.view(self._server.tables)
+        return seen, None if seen == self._seen else transactions.view(self._server.tables)
 
     def _publish(self, changes: Changes, here: ClockReading) -> SharedView:
         tables = self._server.tables
