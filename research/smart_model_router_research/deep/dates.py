@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.domain.yaml_document import parse
 from smart_model_router_research.deep.days import WRITTEN_DATE, Grain, WrittenDay, day_of_match, written_day, year_of
+from smart_model_router_research.deep.domains import host_of, registrable_domain
 from smart_model_router_research.deep.page_markup import PageMarkup, take_apart
 from smart_model_router_research.deep.sources import DateConfidence, SourceDate
 
@@ -163,7 +164,8 @@ def _json_ld_signals(scripts: Iterable[str], url: str, reasons: list[str]) -> It
     nodes = [node for script in scripts for node in _nodes(script, reasons)]
     dated = [node for node in nodes if any(key in node for key, _ in _JSON_DATES) and _standing(node) is not None]
     own = [node for node in dated if not _is_of_another_page(node, url)]
-    for node in sorted(own or dated[:1], key=lambda node: _standing(node) or 0)[:1]:
+    others = [node for node in dated if not _is_of_another_site(node, url)]
+    for node in sorted(own or others[:1], key=lambda node: _standing(node) or 0)[:1]:
         for key, role in _JSON_DATES:
             for value in _first(node.get(key)):
                 yield DateSignal("json_ld", role, value)
@@ -195,11 +197,19 @@ def _standing(node: Mapping[str, Any]) -> int | None:
 
 
 def _is_of_another_page(node: Mapping[str, Any], url: str) -> bool:
+    about = _address_of(node)
+    return bool(url and about) and _path_of(about) != _path_of(url)
+
+
+def _is_of_another_site(node: Mapping[str, Any], url: str) -> bool:
+    theirs, ours = (registrable_domain(host_of(address)) for address in (_address_of(node), url))
+    return bool(theirs and ours) and theirs != ours
+
+
+def _address_of(node: Mapping[str, Any]) -> str:
     about = node.get("url") or node.get("mainEntityOfPage")
     about = about.get("@id") if isinstance(about, dict) else about
-    if not url or not isinstance(about, str):
-        return False
-    return _path_of(about) != _path_of(url)
+    return about if isinstance(about, str) else ""
 
 
 def _path_of(url: str) -> str:
@@ -244,16 +254,23 @@ def _meta_signals(metas: Iterable[tuple[str, str]]) -> Iterator[DateSignal]:
 
 
 def _time_signals(page: PageMarkup) -> Iterator[DateSignal]:
-    """Yield the `<time>` of the page that say what they are, else the first that is a day."""
-    times = [(tag.about, tag.datetime or tag.text) for tag in page.times]
-    times = [(about, written) for about, written in times if written_day(written) is not None]
-    for about, written in times:
-        if re.search(r"modif|updat", about):
+    """Yield the `<time>` of the page that say what they are, else the first that is a day and in no sentence."""
+    times = [(tag, tag.datetime or tag.text) for tag in page.times]
+    times = [(tag, written) for tag, written in times if written_day(written) is not None]
+    for tag, written in times:
+        if re.search(r"modif|updat", tag.about):
             yield DateSignal("time", MODIFIED, written)
-        elif re.search(r"publi|pubdate|posted|entry-date|created", about):
+        elif re.search(r"publi|pubdate|posted|entry-date|created", tag.about):
             yield DateSignal("time", PUBLISHED, written)
-    plain = [written for about, written in times if not re.search(r"modif|updat", about)]
+    plain = [w for tag, w in times if not re.search(r"modif|updat", tag.about) and _OF_A_STAMP.fullmatch(tag.before)]
     yield from (DateSignal("time", PUBLISHED, written) for written in plain[:1])
+
+
+_OF_A_STAMP = re.compile(
+    r"|(?:by|von|par|por|di|door|posted|published|written|submitted|created|date|on|am|le|el|il)\b.*|.*[|·•\u2013\u2014:,(-]",
+    re.IGNORECASE,
+)
+"""What stands before the time of a page in its block: nothing, a label, an author, or something and a separator."""
 
 
 _URL_DAY = re.compile(r"(?<![0-9])((?:19|20)[0-9]{2})([/_.-]?)([01][0-9])\2([0-3][0-9])(?![0-9])")
@@ -275,19 +292,21 @@ def _url_signals(url: str) -> Iterator[DateSignal]:
 
 
 _SAYS_MODIFIED = (
-    r"(?:(?:this\s)?(?:page|article|document|content|site)\s(?:was\s)?)?"
+    r"(?:(?:(?:this|the)\s)?(?:page|article|document|content|site)\s(?:was\s)?)?"
     r"(?:last|most\srecently)\s(?:updated?|modified|edited|revised|changed|reviewed|modification|revision|change)"
-    r"|(?<![^\n>])(?:updated?|modified|revised|revision\sdate)"
-    r"|zuletzt\s(?:aktualisiert|geändert)|letzte\s(?:aktualisierung|änderung)|(?<![^\n])stand"
+    r"|updated?|modified|revised|revision\sdate"
+    r"|zuletzt\s(?:aktualisiert|geändert)|letzte\s(?:aktualisierung|änderung)|stand"
     r"|(?:dernière\s)?mise?\sà\sjour|dernière\smodification|última\s(?:actualización|modificación)|ultimo\saggiornamento"
 )
 _SAYS_PUBLISHED = (
     r"(?:first\s)?(?:published|posted)|(?:publication|release|issue)\sdate|date\s(?:published|posted|of\spublication)"
-    r"|(?<![^\n])(?:date|released|dated)|veröffentlicht|publié|publicado|pubblicato"
+    r"|date|released|dated|veröffentlicht|publié|publicado|pubblicato"
 )
 _LEADS_TO = r"[*_]{0,2}\s?(?:online\s)?(?:on|am|the|le|el|il|at|date)?\s?[:\u2013\u2014-]?[*_]{0,2}\s{0,3}(?:the\s)?"
+_STANDS = r"(?:^|[\n|\u00b7\u2022\u2013\u2014;(]|[.!?]\s)[\s*_#>-]{0,8}"
+"""A stamp begins a line or a sentence, or follows a separator: within a sentence the words speak of something else."""
 _SAID = {
-    role: re.compile(rf"\b(?:{words}){_LEADS_TO}(?:{WRITTEN_DATE})", re.IGNORECASE)
+    role: re.compile(rf"{_STANDS}(?:{words}){_LEADS_TO}(?:{WRITTEN_DATE})", re.IGNORECASE)
     for role, words in ((PUBLISHED, _SAYS_PUBLISHED), (MODIFIED, _SAYS_MODIFIED))
 }
 _MOST_TEXT = 200_000

@@ -63,14 +63,18 @@ _BARE_YEAR = re.compile(r"[12][0-9]{3}")
 _ZONE = re.compile(r"\s+(?:UTC|GMT|Z|([+-][0-9]{2}:?[0-9]{2}))\s*$")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LONGEST = 80
+_EIGHT_DIGITS = 10_000_000
 
 
 def written_day(value: object) -> WrittenDay | None:
     """Return the day that a field of a page or a header names; None for what names none, or one that cannot be.
 
-    A number is seconds or milliseconds since 1970. A naive time is UTC.
+    A number is seconds or milliseconds since 1970; one of eight digits may be a day as well, and is none. A naive time
+    is UTC.
     """
     if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return None
+    if not isinstance(value, str) and _EIGHT_DIGITS <= value < 10 * _EIGHT_DIGITS:
         return None
     seconds = epoch_seconds(_ZONE.sub(_as_offset, value[:_LONGEST]) if isinstance(value, str) else value)
     if seconds is not None:

@@ -9,10 +9,12 @@ import html as entities
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 MOST_CHARACTERS = 5_000_000
 """A page of more is not read."""
 _MOST_IN_TAG = 20_000
+_MOST_PIECES, _MOST_BEFORE = 20, 200
 _TAG = re.compile(r"""<(/?)([a-zA-Z][^\s/>]*)((?:[^>"']++|"[^"]*+"|'[^']*+')*+)>""")
 _ATTRIBUTE = re.compile(r"""([^\s=/>"'<]++)(?:\s*+=\s*+("[^"]*+"|'[^']*+'|[^\s>]++))?""")
 _NAME = re.compile(r"[a-zA-Z][\w:.-]{0,60}")
@@ -49,11 +51,15 @@ _ASIDE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class TimeTag:
-    """A `<time>` of the main part of a page: its `datetime`, its text, and what its other attributes call it."""
+    """A `<time>` of the main part of a page: its `datetime`, its text, and what its other attributes call it.
+
+    `before` is what stands before it in its block, at most 200 characters.
+    """
 
     datetime: str
     text: str
     about: str
+    before: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,6 +176,7 @@ class _Element:
 class _OpenTime:
     datetime: str
     about: str
+    before: str
     depth: int
     words: list[str] = field(default_factory=list)
 
@@ -230,7 +237,7 @@ class _PageReader:
             about = " ".join(attributes.get(key, "") for key in ("itemprop", "property", "class")) + " pubdate" * (
                 "pubdate" in attributes
             )
-            self._time = _OpenTime(attributes.get("datetime", ""), about, len(self._open))
+            self._time = _OpenTime(attributes.get("datetime", ""), about, self._before(), len(self._open))
 
     def markup(self) -> PageMarkup:
         """Return what was found."""
@@ -264,8 +271,14 @@ class _PageReader:
                 self._break(element.name)
             if self._time is not None and len(self._open) < self._time.depth:
                 text = " ".join("".join(self._time.words).split())
-                self._times.append(TimeTag(self._time.datetime, text, self._time.about.lower()))
+                self._times.append(TimeTag(self._time.datetime, text, self._time.about.lower(), self._time.before))
                 self._time = None
+
+    def _before(self) -> str:
+        """The last words of the block so far."""
+        latest = reversed(self._text[-_MOST_PIECES:])
+        words = list(takewhile(lambda piece: piece != "\n", latest))
+        return " ".join("".join(reversed(words)).split())[-_MOST_BEFORE:]
 
     def _break(self, name: str) -> None:
         if name not in _INLINE:

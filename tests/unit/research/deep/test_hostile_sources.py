@@ -1,4 +1,4 @@
-"""Sources that mislead, as a cold review wrote them. What is still accepted is in STILL_OPEN."""
+"""Sources that mislead, as a cold review wrote them: none of it is accepted."""
 
 from __future__ import annotations
 
@@ -28,23 +28,6 @@ from smart_model_router_research.deep.markdown_page import escaped
 from smart_model_router_research.deep.pairs import SearchedText, check_statement
 from smart_model_router_research.deep.repair import quotation
 from tests.research_runs import claim, document, run_of_claims
-
-STILL_OPEN = (
-    "html4",
-    "The rival site said",
-    "His novel was published",
-    "datePublished",
-    "last updated on 5 May 2026 by parliament",
-    "The concert is on",
-)
-"""Parts of the names of tests whose promise does not hold yet."""
-
-
-@pytest.fixture(autouse=True)
-def open_promise(request: pytest.FixtureRequest) -> None:
-    """A promise that does not hold yet has to fail: one that holds is taken out of the list."""
-    if any(part in request.node.name for part in STILL_OPEN):
-        request.applymarker(pytest.mark.xfail(strict=True, reason="not mended yet"))
 
 
 def accepted(text: str, source: str) -> bool:
@@ -351,6 +334,7 @@ def test_a_repair_keeps_what_its_sentence_needs() -> None:
         "<body><article><p>The concert is on <time datetime='2026-06-30'>Tuesday</time>.</p></article></body>",
         '<script type="application/ld+json">{"@type":"Article","datePublished":"2026-06-01","url":"https://o.org"}</script>',
         '<script type="application/ld+json">{"@type":"NewsArticle","datePublished":20260601}</script>',
+        "<body><article><p>In Paris, on <time>2026-06-01</time>, it rained.</p></article></body>",
     ],
 )
 def test_a_day_of_something_else_is_not_the_day_of_the_page(html: str) -> None:
