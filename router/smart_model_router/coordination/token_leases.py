@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from smart_model_router.core.limit_bucket import LimitBucket, TokenLease
+from smart_model_router.core.limit_bucket import LOOK_AGAIN, LimitBucket, TokenLease
 from smart_model_router.core.ratelimit import RateLimitTracker
 from smart_model_router.domain.ports import SharedState
 from smart_model_router.domain.shared_state import BucketRow, ClockReading, SharedKeys, told
@@ -75,7 +75,8 @@ class TokenLeases:
             if grant is None:
                 accounts[ask.key][0].suspend(self._members(), now)
                 continue
-            due = now + grant.due_in
+            # As all of them may wait for the same tokens, each asks as often as it can expect to get one.
+            due = now + max(grant.due_in, min(LOOK_AGAIN, grant.due_in * self._members()))
             accounts[ask.key][1].settled(ask.debt, ask.back, grant.granted, grant.left, due)
             if not grant.granted and ask.want:
                 dues.append(due)

@@ -13,12 +13,10 @@ from functools import partial
 
 from smart_model_router.core.bucket import TokenBucket
 from smart_model_router.core.checked_options import DAY
-from smart_model_router.core.limit_bucket import IDLE, SETTLING, STOPPED
+from smart_model_router.core.limit_bucket import IDLE, LOOK_AGAIN, SETTLING, STOPPED
 from smart_model_router.core.own_part import OwnPart
 from smart_model_router.domain.shared_state import BucketAsk, BucketGrant, BudgetAsk, chunk_of
 
-LOOK_AGAIN = 0.25
-"""Seconds. After a refusal the others are not asked again for so long: meanwhile some may have given back."""
 _LEAST_WAIT = 0.001
 _MINUTE = 60.0
 _MICRO = 1e6

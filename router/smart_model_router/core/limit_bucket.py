@@ -21,7 +21,8 @@ SETTLING = 1.25
 """Seconds in which every process that decided alone has told what it used: a little more than between two retries."""
 LONG_WINDOW = 3600.0
 """Seconds. Of a limit that refills in at least as many, what is left is divided; a shorter one is soon full again."""
-_LOOK_AGAIN = 0.25
+LOOK_AGAIN = 0.25
+"""Seconds. After a refusal the others are asked again then at the latest: meanwhile some may have given back."""
 _EPSILON = 1e-6
 
 
@@ -83,7 +84,7 @@ class TokenLease:
         if self.level + max(credit, amount * self.plenty) + _EPSILON >= amount:
             return now
         self._wanted = max(self._wanted, amount - self.level)
-        return self._due if self._due > now else now + _LOOK_AGAIN
+        return self._due if self._due > now else now + LOOK_AGAIN
 
     def take(self, amount: float, now: float) -> None:
         """Take it; `due_at` was asked just now."""
@@ -97,6 +98,7 @@ class TokenLease:
         """Refund, or (negative) charge."""
         if not self.suspended:
             self.level += amount
+            self._wanted -= min(self._wanted, max(0.0, amount))
         elif self.part is not None:
             self.part.take(-amount, now)
 
@@ -107,13 +109,13 @@ class TokenLease:
             return 0.0, 0.0, 0.0, 0.0
         self._outlive(now)
         self._asked_at = now
-        debt = self._owed + max(0.0, -self.level)
-        wanted = self._wanted
+        credit = max(0.0, -self.level)
+        debt, wanted = self._owed + credit, self._wanted
         if wanted <= 0 and now - self._taken_at >= IDLE:
             return debt, max(0.0, self.level), 0.0, 0.0
         back = max(0.0, self.level - 2 * self.chunk)
         held = max(0.0, self.level)
-        least = max(0.0, wanted - debt)
+        least = max(0.0, wanted - credit)
         lacks = least > 0 or held < self.chunk / 2
         want = max(least, self.chunk - held) if lacks and now >= self._due else 0.0
         return debt, back, want, min(want, least)
@@ -126,8 +128,7 @@ class TokenLease:
         self.level += debt - owed - back + granted
         self.hear(left)
         self._due = max(due, self._settling_until)
-        if granted or self.plenty:
-            self._wanted = 0.0
+        self._wanted = 0.0 if granted or self.plenty else max(0.0, self._wanted - (debt - owed))
 
     def hear(self, left: float) -> None:
         """Take in how much was `left` for all processes at the last settlement of any of them."""

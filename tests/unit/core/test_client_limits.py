@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from smart_model_router.core.client_limits import LOOK_AGAIN, ClientBudget, ClientRate, UsageQuestion, micro_dollars
-from smart_model_router.core.limit_bucket import IDLE, SETTLING, STOPPED
+from smart_model_router.core.client_limits import ClientBudget, ClientRate, UsageQuestion, micro_dollars
+from smart_model_router.core.limit_bucket import IDLE, LOOK_AGAIN, SETTLING, STOPPED
 from smart_model_router.domain.shared_state import BucketAsk, BucketGrant, BudgetAsk
 
 DAY = 86_400.0

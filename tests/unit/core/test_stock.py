@@ -106,6 +106,40 @@ def test_what_a_call_lacks_is_asked_for_as_a_whole() -> None:
     assert stock.due_at(10, 0.0) == 0.0
 
 
+def test_a_call_lacks_no_debt_that_was_told() -> None:
+    """Two were taken before the limit was known: the third needs three, and one once the others know of the two."""
+    stock = scarce()
+    stock.take(2, 0.0)
+    stock.due_at(1, 0.0)
+    debt, back, _, least = stock.account(300, 0.0)
+    stock.settled(debt, back, 0.0, 0.0, 1.0)
+    assert (debt, least, stock.account(300, 1.0)) == (2.0, 1.0, (0.0, 0.0, 6.0, 1.0))
+
+
+def test_what_is_owed_of_a_part_is_nothing_that_a_call_lacks() -> None:
+    """It lacks one beside it, and after it was told."""
+    stock = scarce()
+    stock.suspend(TokenBucket(300, 5), 4, 60.0, 0.0)
+    stock.take(10, 0.0)
+    stock.resume(0.0)
+    stock.due_at(1, 2.0)
+    debt, back, _, least = stock.account(300, 2.0)
+    stock.settled(debt, back, 0.0, 0.0, 3.0)
+    assert (debt, least, stock.account(300, 3.0)) == (10.0, 1.0, (0.0, 0.0, 6.0, 1.0))
+
+
+def test_a_refund_is_lacked_no_more() -> None:
+    """Of ten a call lacks eight, and three after a refund of five; a charge changes nothing, the rest ends it."""
+    stock = scarce(2.0)
+    stock.due_at(10, 0.0)
+    stock.give_back(5, 0.0)
+    assert stock.account(300, 0.0) == (0.0, 0.0, 3.0, 3.0)
+    stock.give_back(-1, 0.0)
+    assert stock.account(300, 0.0) == (0.0, 0.0, 3.0, 3.0)
+    stock.give_back(4, 0.0)
+    assert stock.account(300, 0.0)[2:] == (0.0, 0.0)
+
+
 def test_nobody_asks_again_before_the_instant_it_was_told() -> None:
     """A limit that is used up is not asked for every request, but for what is owed."""
     stock = scarce()
