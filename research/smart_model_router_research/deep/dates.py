@@ -270,7 +270,7 @@ _OF_A_STAMP = re.compile(
     r"|(?:by|von|par|por|di|door|posted|published|written|submitted|created|date|on|am|le|el|il)\b.*|.*[|·•\u2013\u2014:,(-]",
     re.IGNORECASE,
 )
-"""What stands before the time of a page in its block: nothing, a label, an author, or something and a separator."""
+"""The text before the time of a page in its block: none, a label, an author, or any with a separator at its end."""
 
 
 _URL_DAY = re.compile(r"(?<![0-9])((?:19|20)[0-9]{2})([/_.-]?)([01][0-9])\2([0-3][0-9])(?![0-9])")
