@@ -116,6 +116,13 @@ def test_a_call_lacks_no_debt_that_was_told() -> None:
     assert (debt, least, stock.account(300, 1.0)) == (2.0, 1.0, (0.0, 0.0, 6.0, 1.0))
 
 
+def test_a_chunk_that_was_refused_is_lacked_by_no_call() -> None:
+    """Nothing waits: it is asked for while the stock is used, and never as needed."""
+    stock = scarce()
+    stock.settled(0.0, 0.0, 0.0, 0.0, 1.0)
+    assert stock.account(300, 1.0) == (0.0, 0.0, 0.0, 0.0)
+
+
 def test_what_is_owed_of_a_part_is_nothing_that_a_call_lacks() -> None:
     """It lacks one beside it, and after it was told."""
     stock = scarce()
