@@ -76,6 +76,10 @@ class StartedProgram:
         return self.told
 
 
+STARTED: list[StartedProgram] = []
+"""Programs of the present test, which end with it at the latest."""
+
+
 class Smr:
     """Runs `smr` in `folder`, in a fork of a process that has imported it unless `may_be_warm` is False."""
 

@@ -10,8 +10,17 @@ import openai
 import pytest
 
 from smart_model_router_providers.fault import FaultServer
-from tests.e2e.command import Smr
+from tests.e2e.command import STARTED, Smr
 from tests.e2e.gateways import Served
+
+
+@pytest.fixture(autouse=True)
+def _no_program_outlives_its_test() -> Iterator[None]:
+    yield
+    while STARTED:
+        program = STARTED.pop()
+        program.kill()
+        program.communicate()
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from itertools import combinations, product
 from pathlib import Path
@@ -20,8 +20,8 @@ import pytest
 
 from smart_model_router_providers.fault import Fault, FaultServer
 from tests.database_servers import DatabaseServer, PostgresServer, ValkeyServer, running
-from tests.e2e.command import StartedProgram
-from tests.e2e.test_shared_processes import STARTED, end, line
+from tests.e2e.command import STARTED, StartedProgram
+from tests.e2e.test_shared_processes import end, line
 
 LOGGER = logging.getLogger(__name__)
 PROGRAM = Path(__file__).with_name("machine_program.py")
@@ -34,15 +34,6 @@ SETTLED = 4.0
 """Seconds after a server is back, in which every machine looks for it again and hears of the others."""
 ILL = (Fault.delay(first=0.2), Fault.status(503))
 LIMIT = Fault.limit(rpm=600, headers="openai", burst=20)
-
-
-@pytest.fixture(autouse=True)
-def _none_outlives_its_test() -> Iterator[None]:
-    yield
-    while STARTED:
-        program = STARTED.pop()
-        program.kill()
-        program.communicate()
 
 
 class Times:

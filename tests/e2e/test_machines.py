@@ -30,17 +30,12 @@ from tests.e2e.eventually import becomes
 from tests.e2e.gateways import Served, fleet, served
 from tests.e2e.gateways import becomes as gateway_becomes
 from tests.e2e.test_operator_word import ask, quiet, say
-from tests.e2e.test_shared_processes import STARTED, a_hundred_more, end, line, run, serves_until, start
+from tests.e2e.test_shared_processes import a_hundred_more, end, line, run, serves_until, start
 
 
 @pytest.fixture(autouse=True)
-def _none_outlives_its_test(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(shared_optimistic, "_BLOCKING_SECONDS", 60.0)  # what the test reads, however busy the machine
-    yield
-    while STARTED:
-        program = STARTED.pop()
-        program.kill()
-        program.communicate()
+def _a_test_reads_however_busy_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared_optimistic, "_BLOCKING_SECONDS", 60.0)
 
 
 class HostClock:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing
 from pathlib import Path
@@ -17,7 +17,7 @@ import pytest
 from smart_model_router.flow import clock
 from smart_model_router_providers.fault import Fault, FaultServer
 from tests.e2e.gateways import MESSAGES, Served, becomes, fleet, served
-from tests.e2e.test_shared_processes import STARTED, line, start
+from tests.e2e.test_shared_processes import line, start
 from tests.store_files import rows
 
 KEY = "vk-team-0123456789"
@@ -28,15 +28,6 @@ CHAT: dict[str, Any] = {"model": "smart", "messages": MESSAGES, "max_tokens": 10
 DEAR: dict[str, Any] = {"target": "ao/big", "price": {"input": 0, "output": 10_000}}
 """So many tokens are a dollar."""
 Start = Callable[..., AbstractContextManager[Served]]
-
-
-@pytest.fixture(autouse=True)
-def _none_outlives_its_test() -> Iterator[None]:
-    yield
-    while STARTED:
-        program = STARTED.pop()
-        program.kill()
-        program.communicate()
 
 
 def let_in(programs: list[Any], instant: float, count: int) -> int:

@@ -9,7 +9,7 @@ import signal
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -17,12 +17,11 @@ from typing import Any
 import pytest
 
 from smart_model_router.flow.clock import here
-from tests.e2e.command import StartedProgram
+from tests.e2e.command import STARTED, StartedProgram
 from tests.store_files import one, rows
 
 PROGRAM = Path(__file__).with_name("shared_program.py")
 SECONDS = 100.0
-STARTED: list[StartedProgram] = []
 
 
 def start(*arguments: str | Path | float) -> StartedProgram:
@@ -30,15 +29,6 @@ def start(*arguments: str | Path | float) -> StartedProgram:
     program = StartedProgram(PROGRAM, *arguments)
     STARTED.append(program)
     return program
-
-
-@pytest.fixture(autouse=True)
-def _none_outlives_its_test() -> Iterator[None]:
-    yield
-    while STARTED:
-        program = STARTED.pop()
-        program.kill()
-        program.communicate()
 
 
 def line(program: StartedProgram) -> Any:
