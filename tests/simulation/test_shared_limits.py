@@ -127,4 +127,4 @@ async def test_of_eight_processes_that_wait_none_is_left_out_and_none_asks_all_t
     used = await use_up("continuous", LIMIT / 60, [0.01 * number for number in range(8)], 30.0)
     assert used.granted >= 0.95 * LIMIT / 2
     assert used.fewest >= LIMIT / 2 / 8 / 2
-    assert used.questions <= 8 * 30 * 6
+    assert used.questions <= 8 * 30 * 5

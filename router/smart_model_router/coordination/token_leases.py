@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from smart_model_router.core.limit_bucket import LOOK_AGAIN, LimitBucket, TokenLease
 from smart_model_router.core.ratelimit import RateLimitTracker
 from smart_model_router.domain.ports import SharedState
-from smart_model_router.domain.shared_state import BucketRow, ClockReading, SharedKeys, told
+from smart_model_router.domain.shared_state import BucketAsk, BucketGrant, BucketRow, ClockReading, SharedKeys, told
 
 if TYPE_CHECKING:
     from smart_model_router.coordination.local_router import LocalRouter
@@ -75,14 +75,20 @@ class TokenLeases:
             if grant is None:
                 accounts[ask.key][0].suspend(self._members(), now)
                 continue
-            # As all of them may wait for the same tokens, each asks as often as it can expect to get one.
-            due = now + max(grant.due_in, min(LOOK_AGAIN, grant.due_in * self._members()))
+            due = now + self._pause(ask, grant)
             accounts[ask.key][1].settled(ask.debt, ask.back, grant.granted, grant.left, due)
             if not grant.granted and ask.want:
                 dues.append(due)
         self.due_at = min(dues, default=None)
         if any(grant and grant.granted for grant in grants):
             self._state.pump(None)
+
+    def _pause(self, ask: BucketAsk, grant: BucketGrant) -> float:
+        """Seconds until more is asked for. All others may wait for the tokens that come next, and one has each."""
+        if grant.granted:
+            return 0.0
+        one = max(grant.due_in, 1.0 / ask.rate)
+        return max(grant.due_in, min(LOOK_AGAIN, one * (self._members() - 1)))
 
     def _accounts(self) -> dict[str, tuple[LimitBucket, TokenLease]]:
         """Every shared limit by its name among processes."""
