@@ -36,6 +36,9 @@ class Members:
         self._tell_at = 0.0
         self._told = False
         self._rows: dict[str, MemberRow] = {}
+        self._lost: dict[str, MemberRow] = {}
+        """The rows that were known when a server lost its own: their processes are there all the same."""
+        self._boot = ""
         self.count = processes * max(1, machines)
         """The processes that shared the state when they were last heard of, this one included."""
         self.on_this_machine = processes
@@ -68,12 +71,15 @@ class Members:
 
     def written(self, now: float, rows: Iterable[MemberRow]) -> None:
         """Note that the row was written; `rows` are those of all processes then."""
-        self._tell_at, self._told = now + TELL_EVERY, True
         self.take(rows, self._here())
+        self._tell_at, self._told = now + TELL_EVERY, True
 
     def take(self, rows: Iterable[MemberRow], here: ClockReading) -> None:
         """Take in the rows of all processes, and count those that wrote lately."""
-        self._rows = {row.holder: row for row in rows}
+        if here.boot != self._boot:
+            self._boot, self._lost, self._tell_at = here.boot, self._rows, 0.0
+        self._lost = {holder: row for holder, row in self._lost.items() if is_member(row, here)}
+        self._rows = self._lost | {row.holder: row for row in rows}
         living = {row.holder: row.machine for row in self._rows.values() if is_member(row, here)}
         living[self._holder] = self.machine
         here_too = [machine for machine in living.values() if machine == self.machine or not self.many_machines]

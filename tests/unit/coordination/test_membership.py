@@ -119,6 +119,24 @@ def test_rows_from_long_ago_from_another_boot_and_without_an_instant_do_not_coun
     assert heard(members, member(1), *old, member(5, boot="before", ago=3.0), member(6, ago=-0.2)) == 3
 
 
+def test_a_server_that_lost_its_rows_loses_no_process() -> None:
+    """Those known before count for as long as they may be silent; this one tells of itself again at once."""
+    present = [NOW]
+    members = Members(lambda: present[0], "m1", "0.1.0", processes=1, machines=0, many_machines=True)
+    members.begin("p1")
+    members.written(0.0, [member(1), member(2, ago=6.0), member(3, ago=4.0)])
+    assert (members.count, members.row(1.0, ending=False)) == (3, ())
+    present[0] = ClockReading("boot of another", 7.0, NOW.wall + 1.0)
+    members.take([], present[0])
+    assert members.count == 3
+    assert [row.at for row in members.row(1.0, ending=False)] == present
+    members.written(1.0, [replace(member(2), at=present[0])])
+    assert (members.count, members.row(2.0, ending=False)) == (3, ())
+    present[0] = ClockReading("boot of another", 18.5, NOW.wall + 12.5)
+    members.take([], present[0])
+    assert members.count == 1
+
+
 def test_without_a_server_all_processes_are_of_one_machine() -> None:
     """Containers that share a file have names of their own."""
     counts = []
