@@ -78,6 +78,17 @@ class LocalProbes:
         self.settle(now)
         return not longer
 
+    def accompany(self, call: Lease, entries: Sequence[SharedBreaker], now: float) -> None:
+        """Take the lock for a probe that the server granted, where it is free.
+
+        The processes of this machine may be cut off while it is under way: they find the lock, and the open time.
+        """
+        self.settle(now)
+        provider = entries[0].provider
+        if self._locks is None or provider in self._held or not self._locks.take(provider):
+            return
+        self._held[provider] = _Held({}, list(entries), [call])
+
     def settle(self, now: float, *, ending: bool = False) -> None:
         """Give the locks of probes that are over back; `ending`: all of them."""
         for provider, held in list(self._held.items()):

@@ -73,7 +73,7 @@ class ProbeLeases:
             return True
         if not self._reach.reason:
             if self._granted(entries):
-                return True
+                return self._begins(lease, entries)
             provider = gate.provider.name
             claim = self._claims.get(provider)
             if claim is None or claim.done():
@@ -83,7 +83,7 @@ class ProbeLeases:
         if self._reach.reason:
             return lease.decides and self.alone.may_probe(lease, entries, self._state.clock.now())
         if self._granted(entries):
-            return lease.decides  # or the others have moved the breaker meanwhile: the next permit has the probe
+            return self._begins(lease, entries)
         until = self._state.clock.now() + POLL_SECONDS  # by then the poll has told whose it is
         for entry in entries:
             if not entry.breaker.is_closed:
@@ -107,6 +107,15 @@ class ProbeLeases:
             entry = self._breakers[row.key]
             entry.known = entry.held = row
             entry.until = now + LEASE_SECONDS
+
+    def _begins(self, lease: Lease, entries: list[SharedBreaker]) -> bool:
+        """True when the lease still has the probe that was granted; else the others have moved the breaker meanwhile.
+
+        Then the next permit has the probe.
+        """
+        if lease.decides:
+            self.alone.accompany(lease, entries, self._state.clock.now())
+        return lease.decides
 
     def _granted(self, entries: list[SharedBreaker]) -> bool:
         now = self._state.clock.now()
