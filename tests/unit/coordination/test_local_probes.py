@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import cast
 
 from smart_model_router.coordination import Coordinator, SharedKeys
@@ -19,8 +20,8 @@ from tests.unit.coordination.test_server_away import LOST, Server
 from tests.world import DOWN, World, now, served_by, virtual, world
 
 
-async def cut_off(*machines: Machine) -> list[World]:
-    """A process on each of these machines; the breaker of `a/m` is open, and then the server away."""
+async def sharing(*machines: Machine) -> tuple[list[World], list[Server]]:
+    """A process on each of these machines, and its way to the server; the breaker of `a/m` is open."""
     tables, worlds, stores = MemoryTables(), [], []
     for number, machine in enumerate(machines):
         made, store = world(["a/m"], ["b/m"], config={"routing": {"degrade_after": "1ms"}}), Server(tables)
@@ -38,6 +39,12 @@ async def cut_off(*machines: Machine) -> list[World]:
         await served_by(made)
     await trip(worlds[0])
     await asyncio.sleep(LISTENED)
+    return worlds, stores
+
+
+async def cut_off(*machines: Machine) -> list[World]:
+    """The same, and then the server is away."""
+    worlds, stores = await sharing(*machines)
     for store in stores:
         store.delay = 1e6
     for made in worlds:
@@ -99,6 +106,26 @@ async def test_the_open_time_after_a_probe_is_every_process_of_the_machines() ->
     assert due(other) == due(one)
     await until(due(one))
     assert await served_by(other) == "a/m"
+    await close(one, other)
+
+
+@virtual
+async def test_a_probe_that_the_server_granted_is_known_to_who_is_cut_off_meanwhile() -> None:
+    """The other one finds the lock while it is under way, and its open time once it failed."""
+    machine = Machine("m0")
+    (one, other), stores = await sharing(machine, machine)
+    await until(due(one))
+    one.providers["a"].set(replace(DOWN, seconds=5.0))
+    probing = asyncio.create_task(served_by(one))
+    await asyncio.sleep(0.1)
+    for store in stores:
+        store.delay = 1e6
+    await served_by(other)
+    await asyncio.sleep(LOST)
+    assert await served_by(other) == "b/m"
+    assert await probing == "b/m"
+    assert await served_by(other) == "b/m"
+    assert (probes(one, other), due(other)) == ([1, 0], due(one))
     await close(one, other)
 
 
