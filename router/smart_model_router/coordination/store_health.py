@@ -51,8 +51,10 @@ class StoreReachability:
         """True when an answer took too long since this was last set to False."""
 
     def lose(self, reason: str, *, again_in: float = RETRY_SECONDS) -> None:
-        """Note that it cannot answer; ask again in `again_in` seconds."""
-        self.retry_at = self._clock.now() + again_in
+        """Note that it cannot answer; ask again in `again_in` seconds, or when an earlier loss said."""
+        now = self._clock.now()
+        due = now + again_in
+        self.retry_at = due if self.retry_at <= now else min(due, self.retry_at)
         self._tell(reason)
 
     def regain(self) -> None:

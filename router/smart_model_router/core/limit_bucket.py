@@ -17,8 +17,9 @@ IDLE = 2.0
 """Seconds. Leased tokens that are not used go back after that."""
 STOPPED = 2.0
 """Seconds without settling an account after which a process was stopped, and its leases are void."""
-SETTLING = 1.25
-"""Seconds in which every process that decided alone has told what it used: a little more than between two retries."""
+SETTLING = 1.75
+"""Seconds in which every process that decided alone has told what it used: a little more than from one question to a
+store that does not answer to the next."""
 LONG_WINDOW = 3600.0
 """Seconds. Of a limit that refills in at least as many, what is left is divided; a shorter one is soon full again."""
 LOOK_AGAIN = 0.25
@@ -75,13 +76,18 @@ class TokenLease:
         """True when more should be leased."""
         return not self.suspended and (self._wanted > 0 or self.level < self.chunk / 2)
 
+    def is_settling(self, now: float) -> bool:
+        """True while others that decided alone may not have told yet what they used."""
+        return now < self._settling_until
+
     def due_at(self, amount: float, now: float) -> float:
         """The instant at which `amount` may be there; `now` when it is. What is missing is noted."""
         if self.suspended:
             return now if self.part is None else self.part.due_at(amount, now)
         self._outlive(now)
-        credit = self.chunk if self.plenty else 0.0
-        if self.level + max(credit, amount * self.plenty) + _EPSILON >= amount:
+        has_credit = self.plenty and not self.is_settling(now)
+        credit = max(self.chunk, amount) if has_credit else 0.0
+        if self.level + credit + _EPSILON >= amount:
             return now
         self._wanted = max(self._wanted, amount - self.level)
         return self._due if self._due > now else now + LOOK_AGAIN
@@ -316,11 +322,13 @@ class LimitBucket:
         bucket, window = self.bucket, self.bucket.window
         level = bucket.level(now)
         debt, back, want, least = stock.account(bucket.capacity, now)
+        most = level - max(0.0, stock.level) + back
         return BucketAsk(
             key=key,
             capacity=bucket.capacity,
             rate=bucket.rate,
-            most=level - max(0.0, stock.level) + back,
+            # The provider's word includes what others used alone: it would count twice when they tell it.
+            most=bucket.capacity if stock.is_settling(now) else most,
             window=window,
             steady=self._steady,
             resets_in=0.0 if bucket.resets_at is None else bucket.resets_at - now,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from smart_model_router.core.bucket import TokenBucket
-from smart_model_router.core.limit_bucket import SETTLING, STOPPED, TokenLease
+from smart_model_router.core.limit_bucket import SETTLING, STOPPED, LimitBucket, TokenLease
 from smart_model_router.core.ratelimit import Cost, RateLimitTracker
 from smart_model_router.domain.outcome import BucketReading, LimitReading, Refusal, Usage
 from smart_model_router.domain.shared_state import BucketAsk, ToldLimit, chunk_of
@@ -218,6 +218,20 @@ def test_one_of_four_takes_its_part_and_owes_it() -> None:
     assert stock.account(300, 8.0) == (14.0 - 6.0 + 2.0, 0.0, 0.0, 0.0)
     stock.settled(10.0, 0.0, 0.0, 200.0, 8.0)
     assert stock.account(300, 8.0 + SETTLING)[::2] == (0.0, 4.0)
+
+
+def test_while_others_tell_what_they_used_nothing_is_on_credit_and_the_providers_word_waits() -> None:
+    """The row does not know yet what they used. The provider does: that would be subtracted twice."""
+    meter = LimitBucket("requests", 300)
+    stock = meter.stock = TokenLease(300)
+    meter.suspend(4, 0.0)
+    meter.bucket.refill_from_headers(20, 8.0)
+    stock.resume(8.0)
+    stock.hear(300)
+    assert stock.due_at(30, 9.0) == 8.0 + SETTLING
+    assert meter.ask("key", stock, 9.0).most == 300
+    assert stock.due_at(30, 8.0 + SETTLING) == 8.0 + SETTLING
+    assert meter.ask("key", stock, 8.0 + SETTLING).most == pytest.approx(20 + 5 * SETTLING - stock.level)
 
 
 def test_what_is_kept_is_owed_once_however_often_the_others_are_lost() -> None:
