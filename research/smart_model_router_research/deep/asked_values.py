@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from smart_model_router_research.deep.matching import WORD, alternatives, stem_of
-from smart_model_router_research.deep.questions import STOP
+from smart_model_router_research.deep.questions import STOP, VERSION_OF
 from smart_model_router_research.deep.values import (
     AREA_UNITS,
     DATE,
@@ -153,6 +153,8 @@ def asked_value(text: str) -> AskedValue:
         return AskedValue(AskedKind.COUNT, counted["noun"].lower())
     for pattern, kind in _READERS:
         if (match := pattern.search(text)) is not None:
+            if kind is AskedKind.RELEASE and (of_what := VERSION_OF.search(text)) is not None:
+                return AskedValue(kind, of_what[1])
             if kind in _NO_NOUN_OF:
                 return AskedValue(kind)
             noun = (match.groupdict().get("noun") or _noun_of(text)).lower()

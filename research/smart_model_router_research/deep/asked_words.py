@@ -129,3 +129,8 @@ def compounds_of(question: str) -> list[str]:
 
 MANY_STATEMENTS = 300
 """Statements below which no name counts as well known: of two towns in five notes each is named often."""
+
+
+def are_many(documents: Sequence[ReadDocument]) -> bool:
+    """Return whether the statements of documents are hundreds."""
+    return sum(len(document.statements) for document in documents) >= MANY_STATEMENTS

@@ -30,9 +30,9 @@ from smart_model_router_research.deep.statements import Statement, StatementKind
 from smart_model_router_research.deep.values import NUMBER_WORDS
 from smart_model_router_research.deep.vouching import points_back
 
-MOST_UNSAID, MOST_UNSAID_IN_MANY = 0.2, 0.3
-"""The share of a question's telling words that a statement need not say: one of five; three of ten by weight where many
-statements compete to be the nearest."""
+MOST_UNSAID, MOST_UNSAID_OF_NEAREST, MOST_UNSAID_IN_MANY = 0.2, 0.3, 0.4
+"""The share of a question's telling words that a statement need not say: one of five; three of ten by weight where it
+is the nearest of few, four of ten where it is the nearest of hundreds."""
 LIGHT = frozenset(
     "after before since until during above below most least first last out live lives "
     "go goes went back bring brings brought say says said tell tells year years date day days month time number set "
@@ -60,7 +60,10 @@ _AMOUNT = re.compile(
     r"(?!.*\b(?:\w+ed|kept|held|valid|open)$)",
     re.IGNORECASE,
 )
-_SUPERLATIVE = re.compile(r"\b(?!(?:latest|request|guest|interest|forest|nearest)\b)\w{3,}est\b")
+_SUPERLATIVE = re.compile(
+    r"\b(?!(?:latest|request|guest|interest|forest|nearest)\b)\w{3,}est\b"
+    r"|\b(?:most|least) (?!of\b|all\b|recent\b|common\b|like\b|one\b|two\b|three\b|\d)[a-z]+(?= )"
+)
 _SAME_EXTREME = (
     frozenset(("largest", "biggest", "greatest")),
     frozenset(("highest", "tallest")),
@@ -118,18 +121,19 @@ def _tells_purpose(question: str, text: str) -> bool:
     return begins and _PURPOSE.search(text) is not None
 
 
-def is_said(question: str, found: FoundAnswer, words: Sequence[AskedWord] = ()) -> bool:
+def is_said(question: str, found: FoundAnswer, words: Sequence[AskedWord] = (), *, is_of_many: bool = False) -> bool:
     """Return whether a statement of prose says what a question asks; labels and rows are judged where they are read.
 
-    `words` are the words of the question with their weights in the documents that were read, if these are many.
+    `words` are the words of the question with their weights in the documents that were read, where it is the nearest of
+    their statements; `is_of_many` that these are hundreds.
     """
     said = found.statement.text
     if any(name not in said or is_longer(name, said) for name in found.document.longer_than):
         return False
-    return _is_said(question, found, words)
+    return _is_said(question, found, words, MOST_UNSAID_IN_MANY if is_of_many else MOST_UNSAID_OF_NEAREST)
 
 
-def _is_said(question: str, found: FoundAnswer, words: Sequence[AskedWord]) -> bool:
+def _is_said(question: str, found: FoundAnswer, words: Sequence[AskedWord], most_unsaid: float) -> bool:
     statement, document = found.statement, found.document
     if statement.kind is StatementKind.VERSION or found.attribute == "meaning":
         return True
@@ -160,7 +164,8 @@ def _is_said(question: str, found: FoundAnswer, words: Sequence[AskedWord]) -> b
     if nested is not None and not all(says(word, statement.own) for word in telling_words(nested.inner)[:1]):
         return False  # a page of mayors does not make everyone on it the mayor
     above = said_above(statement, document)
-    if not _says_words(question, statement.own | above, words) or not _says_measure(question, statement.own | above):
+    said = statement.own | above
+    if not _says_words(question, said, words, most_unsaid) or not _says_measure(question, said):
         return False
     relation = asked_relation(question)
     if relation is not None and not _says_relation(relation, text, found, above):
@@ -228,19 +233,23 @@ def telling_words(question: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(stem_of(word.lower()) for word in words))
 
 
-def says(stem: str, said: Iterable[str]) -> bool:
+def says(stem: str, said: Iterable[str], *, is_name: bool = False) -> bool:
     """Return whether a word, one of its sense or one of its root is among stems."""
     said = frozenset(said)
-    return not said.isdisjoint(senses_of(stem)) or any(is_akin(stem, each) for each in said)
+    return not said.isdisjoint(senses_of(stem)) or any(is_akin(stem, each, are_names=is_name) for each in said)
 
 
-def _says_words(question: str, said: frozenset[str], words: Sequence[AskedWord]) -> bool:
+def _says_words(
+    question: str, said: frozenset[str], words: Sequence[AskedWord] = (), most_unsaid: float = MOST_UNSAID
+) -> bool:
     telling = telling_words(question)
     if not words:
         return sum(not says(word, said) for word in telling) <= MOST_UNSAID * len(telling)
     weighed = [word for word in words if word.stem in telling]
-    unsaid = [word for word in weighed if not says(word.stem, said) and said.isdisjoint(word.joined)]
-    return sum(word.weight for word in unsaid) <= MOST_UNSAID_IN_MANY * sum(word.weight for word in weighed)
+    unsaid = [
+        word for word in weighed if not says(word.stem, said, is_name=word.is_name) and said.isdisjoint(word.joined)
+    ]
+    return sum(word.weight for word in unsaid) <= most_unsaid * sum(word.weight for word in weighed)
 
 
 def _says_measure(question: str, said: frozenset[str]) -> bool:
@@ -275,7 +284,7 @@ def _is_read_row(question: str, found: FoundAnswer) -> bool:
     if found.is_entity or found.attribute in [head for head, _ in statement.cells]:
         return True
     is_whole = fold(found.value) == fold(statement.text)
-    says_it = _says_words(question, statement.own | statement.around | found.document.stems, ())
+    says_it = _says_words(question, statement.own | statement.around | found.document.stems)
     return says_it and (len(statement.cells) == 2 or not is_whole)
 
 

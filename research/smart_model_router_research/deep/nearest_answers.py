@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from smart_model_router_research.deep.asked_values import WHOLE, AskedKind, AskedValue, asked_value
-from smart_model_router_research.deep.asked_words import AskedWord, words_of
+from smart_model_router_research.deep.asked_words import AskedWord, are_many, words_of
 from smart_model_router_research.deep.claims import ResearchClaim
 from smart_model_router_research.deep.fitting import is_said, says
 from smart_model_router_research.deep.folding import fold
@@ -25,7 +25,7 @@ from smart_model_router_research.deep.nearest_statements import (
     ranked,
 )
 from smart_model_router_research.deep.questions import QuestionPattern, Wanted
-from smart_model_router_research.deep.sentence_answers import ASKS_NOW, PAST
+from smart_model_router_research.deep.sentence_answers import is_over
 from smart_model_router_research.deep.statement_forms import label_of
 from smart_model_router_research.deep.values import NUMBER_WORDS
 from smart_model_router_research.deep.vouching import is_subject, points_back
@@ -62,6 +62,8 @@ COMPARED = frozenset(
     [AskedKind.COUNT, AskedKind.NUMBER, AskedKind.DURATION, AskedKind.SIZE, AskedKind.MONEY, AskedKind.INSTANT]
 )
 """Kinds whose values are compared: where two documents differ both answer, and are found to contradict each other."""
+_OF_NOUN = (AskedKind.NUMBER, AskedKind.NAME, AskedKind.RELEASE)
+"""Kinds of which the noun that is asked for has to be spoken of."""
 SURE_MARGIN, MOST_DIFFERING = 0.12, 3
 SURE = 0.85
 """The share of a question's words that each of two differing answers has where both are given, to be compared."""
@@ -76,7 +78,8 @@ def nearest_answers(question: str, documents: Sequence[ReadDocument]) -> list[Fo
     asked = asked_value(question)
     words = words_of(question, documents)
     found = ranked(question, asked, words, documents)
-    return [_found(one, words) for one in chosen(found, question, asked, words)]
+    fitting = _fitting(found, question, asked, words, is_of_many=are_many(documents))
+    return [_found(one, words) for one in chosen(fitting, found, question, asked)]
 
 
 def fitting_answers(question: str, documents: Sequence[ReadDocument]) -> list[FoundAnswer]:
@@ -84,7 +87,8 @@ def fitting_answers(question: str, documents: Sequence[ReadDocument]) -> list[Fo
     asked = asked_value(question)
     words = words_of(question, documents)
     found = ranked(question, asked, words, documents)
-    return [_found(one, words) for one in _fitting(found, question, asked, words)]
+    fitting = _fitting(found, question, asked, words, is_of_many=are_many(documents))
+    return [_found(one, words) for one in fitting]
 
 
 def chosen_answer(
@@ -105,12 +109,17 @@ def chosen_answer(
 
 
 def _fitting(
-    statements: Sequence[RankedStatement], question: str, asked: AskedValue, words: Sequence[AskedWord]
+    statements: Sequence[RankedStatement],
+    question: str,
+    asked: AskedValue,
+    words: Sequence[AskedWord],
+    *,
+    is_of_many: bool,
 ) -> list[RankedStatement]:
     return [
         one
         for one in statements
-        if is_near(one, question, asked, words) and is_said(question, _found(one, words), words)
+        if is_near(one, question, asked, words) and is_said(question, _found(one, words), words, is_of_many=is_of_many)
     ]
 
 
@@ -152,7 +161,7 @@ def names_near(clause: str, documents: Sequence[ReadDocument]) -> list[FoundAnsw
 
 def _is_spoken_of(word: AskedWord, one: RankedStatement) -> bool:
     """Return whether a name stands in or above a statement, or is what its pronoun points to."""
-    if one.worths[word.stem] >= SPOKEN_OF or one.document.by_stem.names_worth(word.stem):
+    if one.worths[word.stem] >= SPOKEN_OF or one.document.by_stem.names_worth(word.stem, is_name=word.is_name):
         return True
     statement, before = one.statement, one.document.statements[one.at - 1].text if one.at else ""
     return one.worths[word.stem] >= VOUCHED and points_back(statement.text) and is_subject(word.text, before)
@@ -172,7 +181,7 @@ def is_near(one: RankedStatement, question: str, asked: AskedValue, words: Seque
     least = LEAST[AskedKind.NUMBER if one.is_beside_noun else asked.kind]
     if one.near < least or one.own < (LEAST_OWN_OF_COUNTS if asked.kind is AskedKind.COUNT else LEAST_OWN):
         return False
-    noun = stem_of(asked.noun) if asked.noun and asked.kind in (AskedKind.NUMBER, AskedKind.NAME) else ""
+    noun = stem_of(asked.noun) if asked.noun and asked.kind in _OF_NOUN else ""
     if any(one.worths[word.stem] < NAMED for word in words if word.is_needed and not word.is_name):
         return False
     names = [word for word in words if word.is_name]
@@ -184,7 +193,7 @@ def is_near(one: RankedStatement, question: str, asked: AskedValue, words: Seque
         word.weight >= TELLING and one.worths[word.stem] < SPOKEN_OF for word in words
     ):
         return False
-    if ASKS_NOW.match(question) and PAST.search(one.statement.text):
+    if is_over(question, one.statement.text):
         return False
     said = [word for word in words if not word.is_needed]
     weight = sum(word.weight for word in said)
@@ -192,10 +201,9 @@ def is_near(one: RankedStatement, question: str, asked: AskedValue, words: Seque
 
 
 def chosen(
-    statements: Sequence[RankedStatement], question: str, asked: AskedValue, words: Sequence[AskedWord]
+    fitting: Sequence[RankedStatement], statements: Sequence[RankedStatement], question: str, asked: AskedValue
 ) -> list[RankedStatement]:
-    """Return the statement that answers, with those of other documents that are as good; none where several could."""
-    fitting = _fitting(statements, question, asked, words)
+    """Return the fitting statement that answers, with those of other documents that are as good; none of several."""
     if not fitting or fitting[0].score < LEAST_OF_BEST * statements[0].score:
         return []
     best = fitting[0]

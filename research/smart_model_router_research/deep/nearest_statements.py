@@ -172,10 +172,10 @@ def _closeness(values: Sequence[FoundValue], text: str, words: Sequence[AskedWor
 def _near(document: ReadDocument, words: Sequence[AskedWord], total: float) -> Iterator[RankedStatement]:
     near: dict[int, dict[str, float]] = {}
     own: dict[int, float] = {}
-    names = {word.stem: document.by_stem.names_worth(word.stem) for word in words}
+    names = {word.stem: document.by_stem.names_worth(word.stem, is_name=word.is_name) for word in words}
     weights = {word.stem: word.weight for word in words}
     for word in words:
-        places, within = document.by_stem.worths(word.stem, word.joined)
+        places, within = document.by_stem.worths(word.stem, word.joined, is_name=word.is_name)
         for at, worth in places.items():
             near.setdefault(at, {})[word.stem] = worth
         for at in within:
@@ -208,7 +208,7 @@ _COUNTED = frozenset([AskedKind.COUNT, AskedKind.NUMBER, AskedKind.DURATION, Ask
 
 def _is_asked(value: str, question: str) -> bool:
     """Return whether a value is one that the question names itself, or is made of its words."""
-    if value.lower() in question:
+    if value.lower().strip("$-/`\"'()") in question:
         return True
     words = [word.lower() for word in WORD.findall(value.replace("_", " "))]
     return len(words) > 1 and sum(word in question for word in words) >= len(words) * 0.6

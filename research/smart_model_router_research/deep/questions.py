@@ -215,6 +215,13 @@ _HIGH_SUM = re.compile(
 """The height of a sum of money, which is no length."""
 
 
+VERSION_OF = re.compile(
+    r"\b(?i:which|what) (?!(?:minor|major|first|last|latest|exact|current|stable|earliest|oldest|newest|next|previous"
+    r"|new|old|other) )([a-z][\w+#-]+) (?:version|release)\b"
+)
+"""What the version is of that "which kernel version" asks for."""
+
+
 def read_question(text: str) -> QuestionPattern:
     """Return what a question asks for. A statement is read as a question for what it names."""
     text = " ".join(text.split()).strip().rstrip("?!. ")
@@ -232,6 +239,8 @@ def read_question(text: str) -> QuestionPattern:
     entities, without = _entities(rest)
     numbers = tuple(dict.fromkeys(found.rstrip(".,") for found in _NUMBER.findall(without)))
     without = _NUMBER.sub(" ", without)
+    of_what = VERSION_OF.search(text) if wanted is Wanted.VERSION else None
+    without += f" {of_what[1]}" if of_what is not None else ""
     words = [(word, True) for word in WORD.findall(head)] + [(word, False) for word in WORD.findall(without)]
     terms: dict[str, QuestionTerm] = {}
     for word, in_head in words:

@@ -30,9 +30,19 @@ PERSON_WORDS = 4
 """The words that may stand between a person and what the person did."""
 
 
-ASKS_NOW = re.compile(r"(?:who|what|which|where)(?: [\w-]+)? (?:is|are)\b", re.IGNORECASE)
-PAST = re.compile(r"\b(?:was|were)\b.*\b(?:until|till|formerly|previously)\b|\bformer\b", re.IGNORECASE)
+_ASKS_NOW = re.compile(r"(?:who|what|which|where)(?: [\w-]+)? (?:is|are)\b", re.IGNORECASE)
+_ASKS_STILL = re.compile(
+    r"\b(?:these days|nowadays|currently|now|today|at present|at the moment|still)\W*$", re.IGNORECASE
+)
+_NOT_NOW = re.compile(r"(?!.*\b(?:is|are|has|have|now|still)\b).*\b(?:was|were)\b", re.IGNORECASE | re.DOTALL)
+_PAST = re.compile(r"\b(?:was|were)\b.*\b(?:until|till|formerly|previously)\b|\bformer\b", re.IGNORECASE)
 """Statements about what is over: they do not answer what is."""
+
+
+def is_over(question: str, text: str) -> bool:
+    """Return whether a question asks what is so, and a text says what was."""
+    asks_now = _ASKS_NOW.match(question) is not None and _PAST.search(text) is not None
+    return asks_now or (_ASKS_STILL.search(question) is not None and _NOT_NOW.match(text) is not None)
 
 
 class _Said(NamedTuple):
@@ -50,7 +60,7 @@ def answer_by_sentence(
     """Return the answer in a sentence: the value of the kind asked for, nearest to the words of the question."""
     if statement.text.rstrip().endswith(("?", ":")) or len(statement.text) > MAX_SENTENCE:
         return None
-    if ASKS_NOW.match(pattern.text) and PAST.search(statement.text):
+    if is_over(pattern.text, statement.text):
         return None
     said = _said(statement, pattern, document, match)
     if said is None:

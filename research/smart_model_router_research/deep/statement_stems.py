@@ -84,7 +84,7 @@ class StatementStems:
         """Return how many statements have a stem among their own words."""
         return len(self._own.get(stem, ()))
 
-    def forms_of(self, stem: str) -> Iterator[tuple[str, float]]:
+    def forms_of(self, stem: str, *, is_name: bool = False) -> Iterator[tuple[str, float]]:
         """Yield the stems of the document that can stand for one, each with its worth."""
         senses = senses_of(stem)
         for other in senses:
@@ -96,10 +96,12 @@ class StatementStems:
                 other = self._sorted[at]
                 if not other.startswith(root):
                     break
-                if other not in senses and is_akin(stem, other):
+                if other not in senses and is_akin(stem, other, are_names=is_name):
                     yield other, SAME_ROOT
 
-    def worths(self, stem: str, joined: Iterable[str] = ()) -> tuple[dict[int, float], dict[int, float]]:
+    def worths(
+        self, stem: str, joined: Iterable[str] = (), *, is_name: bool = False
+    ) -> tuple[dict[int, float], dict[int, float]]:
         """Return how near each statement is to a stem, 0 to 1, for those that are; and for those that have it.
 
         `joined` are further stems that can stand for it.
@@ -112,7 +114,7 @@ class StatementStems:
                 found[at] = worth
 
         count = len(self.statements)
-        for form, worth in (*self.forms_of(stem), *((each, SAME_SENSE) for each in joined)):
+        for form, worth in (*self.forms_of(stem, is_name=is_name), *((each, SAME_SENSE) for each in joined)):
             places = self._own.get(form, ())
             is_common = len(places) > _COMMON * count + 8
             for at in places:
@@ -129,16 +131,22 @@ class StatementStems:
                 take(at, ABOVE * worth)
         return found, own
 
-    def names_worth(self, stem: str) -> float:
+    def names_worth(self, stem: str, *, is_name: bool = False) -> float:
         """Return how far the names of the document have a stem."""
-        return max((worth for form, worth in self.forms_of(stem) if form in self._names), default=0.0) * NAMES
+        forms = self.forms_of(stem, is_name=is_name)
+        return max((worth for form, worth in forms if form in self._names), default=0.0) * NAMES
 
 
 _DEEPEST = 8
 
 
-def is_akin(one: str, other: str) -> bool:
-    """Return whether two stems begin alike for most of their length: sponsor and sponsorship."""
+def is_akin(one: str, other: str, *, are_names: bool = False) -> bool:
+    """Return whether two stems begin alike for most of their length: sponsor and sponsorship.
+
+    Of two names one has to begin with the other: Postgres and PostgreSQL, not Postgrey.
+    """
     shared = next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
     longer = max(len(one), len(other))
+    if are_names and shared < min(len(one), len(other)):
+        return False
     return other.isalpha() and shared >= max(_LEAST_ROOT, _LEAST_SHARE * longer) and longer - shared <= _MOST_ENDING

@@ -24,7 +24,7 @@ def plan_questions(topic: str) -> list[SubQuestion]:
         raise ValueError("the topic is blank: it has to name what is to be found out")
     pieces = [piece.strip() for piece in re.split(r"(?<=[?!])\s+|(?<=[a-z0-9)])\.\s+(?=[A-Z])|;\s+|\n+", text)]
     pieces = [piece.rstrip(".")[:MAX_QUESTION] for piece in pieces if WORD.search(piece)]
-    pieces = list(dict.fromkeys(_with_settings(pieces)))[:MAX_QUESTIONS]
+    pieces = list(dict.fromkeys(_with_referents(_with_settings(pieces))))[:MAX_QUESTIONS]
     found = []
     for number, piece in enumerate(pieces, 1):
         pattern = read_question(piece)
@@ -52,3 +52,32 @@ def _with_settings(pieces: list[str]) -> list[str]:
             joined.append(f"{setting}{piece}"[:MAX_QUESTION])
             setting = ""
     return joined + ([setting.strip()] if setting else [])
+
+
+_POINTS_BACK = re.compile(
+    r"\b(?:is|are|was|were|does|do|did|has|have|had|can|could|will|would|should|may|must) (?:it|they|he|she)\b"
+    r"|(?<=[a-z] )(?P<last>that|this|them|those|these)(?=\W*$)",
+    re.IGNORECASE,
+)
+
+
+def _with_referents(pieces: list[str]) -> list[str]:
+    """Put the one name of a question in place of a pronoun in the next one.
+
+    "Whose is that?" is nothing by itself: without one name all that was said stands before it.
+    """
+    found: list[str] = []
+    for piece in pieces:
+        back = _POINTS_BACK.search(piece) if found else None
+        if back is None:
+            found.append(piece)
+            continue
+        entities = read_question(found[-1]).entities
+        if len(entities) == 1 and (found[-1].endswith("?") or not back["last"]):
+            referred = " ".join((*back[0].split()[:-1], entities[0]))
+            found.append(f"{piece[: back.start()]}{referred}{piece[back.end() :]}")
+        elif back["last"]:
+            found[-1] = f"{found[-1]} {piece}"[:MAX_QUESTION]
+        else:
+            found.append(piece)
+    return found

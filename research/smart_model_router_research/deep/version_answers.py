@@ -39,7 +39,8 @@ def answer_by_version(
         return _of_note(statement, pattern, document, match, topics)
     is_labelled = statement.kind is StatementKind.LABELLED
     labelled = answer_by_label(statement, pattern, document, match) if is_labelled else None
-    heading = next((found for words in reversed(statement.scope) if (found := _RELEASE.match(words))), None)
+    heads = [words for words in reversed(statement.scope) if not _CHAPTER.match(words)]
+    heading = next((found for words in heads if (found := _RELEASE.match(words))), None)
     if heading is not None and match.coverage >= LEAST_OPEN_COVERAGE:
         value, attribute = heading[1], f"{verb or 'changed'} in version"
     elif labelled is not None:
@@ -108,5 +109,9 @@ _IS_VERSION = re.compile(
 
 
 _RELEASE = re.compile(
-    r"(?:[\w.-]+ )?(?:version |release |v)?\[?(\d+(?:\.\d+)+[\w.-]*)\]?(?:\s|$|[(\u2013-])", re.IGNORECASE
+    r"(?!(?:chapter|section|appendix|part|figure|table|step|example) )(?:[\w.-]+ )?(?:version |release |v)?"
+    r"\[?(\d+(?:\.\d+)+(?:[.-]?\w+)*)\]?(?:\s|$|[(\u2013-])",
+    re.IGNORECASE,
 )
+_CHAPTER = re.compile(r"\d+(?:\.\d+)+\.? [A-Z](?!\w+ \d)")
+"""The beginning of a numbered heading, "14.2 Rules": no release, which a date, a word for it or nothing follows."""

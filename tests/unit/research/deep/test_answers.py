@@ -295,3 +295,76 @@ def test_the_owner_that_another_page_names_is_a_rival(tmp_path: Path, other: str
     (tmp_path / "courier.md").write_text("# Courier\n\nThe platform team owns Courier.\n", encoding="utf-8")
     (tmp_path / "notes.md").write_text(f"# Notes\n\n{other}\n", encoding="utf-8")
     assert len(set(ask("Who owns Courier?", asyncio.run(corpus(tmp_path))).values)) == 2
+
+
+@pytest.mark.parametrize(
+    ("question", "near", "answer"),
+    [
+        (
+            "What is the default port of PostgreSQL?",
+            "Once Postgrey is installed, it listens on the default port 10023.",
+            "Once PostgreSQL is installed, it listens on the default port 5432.",
+        ),
+        (
+            "In which version was the nftables backend added?",
+            "## 14.2.4. Rules\n\nThe nftables backend was added to the rules of the guide.",
+            "## 14.2.4 (2024-05-01)\n\nThe nftables backend was added.",
+        ),
+        (
+            "Which kernel version did Lenny ship?",
+            "Lenny began to ship point releases: the first release of Lenny is 5.0.1.",
+            "Lenny shipped with version 2.6.26 of the kernel.",
+        ),
+        (
+            "What is the most complete scanner?",
+            "Nikto is a scanner of ports (most of its complete lists are old).",
+            "Nessus is the most complete scanner of ports.",
+        ),
+        (
+            "Who maintains the Pgsql client these days?",
+            "Lara Jones was the first who maintained the Pgsql client.",
+            "Lara Jones maintains the Pgsql client.",
+        ),
+        (
+            "Which mode do new home directories get?",
+            "New home directories below $HOME get a mode that each user tunes.",
+            "The mode of new home directories is `0755`.",
+        ),
+    ],
+)
+def test_what_only_sounds_alike_is_not_found(tmp_path: Path, question: str, near: str, answer: str) -> None:
+    """Another name, the number of a chapter, another thing's version, "most" of something, what was, its own word."""
+    for name, text in (("near", near), ("answer", answer)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "page.md").write_text(f"# Page\n\n{text}\n", encoding="utf-8")
+    assert not ask(question, asyncio.run(corpus(tmp_path / "near"))).values
+    assert ask(question, asyncio.run(corpus(tmp_path / "answer"))).values
+
+
+@pytest.mark.parametrize(
+    ("topic", "questions"),
+    [
+        ("Who wrote Dune? When was it published?", ["Who wrote Dune?", "When was Dune published?"]),
+        ("Acme pays a firm for support; whose firm is that?", ["Acme pays a firm for support whose firm is that?"]),
+        ("Who leads Debian? What is the budget of that?", ["Who leads Debian?", "What is the budget of Debian?"]),
+        ("How many cups are there; when was it found?", ["How many cups are there", "when was it found?"]),
+    ],
+)
+def test_a_question_that_points_back_is_asked_with_what_it_points_to(topic: str, questions: list[str]) -> None:
+    """Its one name, or else, where the question is nothing without it, all that was said before."""
+    assert [each.text for each in plan_questions(topic)] == questions
+
+
+@pytest.mark.parametrize(
+    ("sentence", "is_rival"),
+    [
+        ("The genocide ended when the army formed a government of Rwanda.", False),
+        ("The government of Rwanda does not have the form of a republic.", True),
+    ],
+)
+def test_a_sentence_that_only_has_the_words_disputes_no_label(tmp_path: Path, sentence: str, is_rival: bool) -> None:
+    """One that denies it does: then neither is the answer."""
+    text = f"# Rwanda\n\n- Form of government: presidential republic\n\n{sentence}\n"
+    (tmp_path / "rwanda.md").write_text(text, encoding="utf-8")
+    values = ask("Which form of government does Rwanda have?", asyncio.run(corpus(tmp_path))).values
+    assert values == (() if is_rival else ("presidential republic",))
