@@ -219,7 +219,7 @@ VERSION_OF = re.compile(
     r"\b(?i:which|what) (?!(?:minor|major|first|last|latest|exact|current|stable|earliest|oldest|newest|next|previous"
     r"|new|old|other) )([a-z][\w+#-]+) (?:version|release)\b"
 )
-"""What the version is of that "which kernel version" asks for."""
+"""The thing whose version is asked for, in "which kernel version"."""
 
 
 def read_question(text: str) -> QuestionPattern:
