@@ -72,7 +72,7 @@ def _with_referents(pieces: list[str]) -> list[str]:
         if back is None:
             found.append(piece)
             continue
-        entities = read_question(found[-1]).entities
+        entities = [name for name in read_question(found[-1]).entities if name not in piece]
         if len(entities) == 1 and (found[-1].endswith("?") or not back["last"]):
             referred = " ".join((*back[0].split()[:-1], entities[0]))
             found.append(f"{piece[: back.start()]}{referred}{piece[back.end() :]}")
