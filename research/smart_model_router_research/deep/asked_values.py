@@ -89,6 +89,7 @@ def _one_of(words: str) -> str:
     return "|".join(map(re.escape, words.split()))
 
 
+_ADDRESSES = r"(?:address|url|link|web ?site|home ?page|newsgroup)\b"
 _READERS: tuple[tuple[re.Pattern[str], AskedKind], ...] = tuple(
     (re.compile(pattern, re.IGNORECASE), kind)
     for pattern, kind in (
@@ -113,10 +114,9 @@ _READERS: tuple[tuple[re.Pattern[str], AskedKind], ...] = tuple(
             r"(?:^|[.,:] )(?:by |to |from |for |with )?(?:who|whom|whose)\b|\bwho (?:is|was|has|had|did)\b",
             AskedKind.BEING,
         ),
-        (
-            r"\b(?:which|what|where|is there|under)\b.*\b(?:address|url|link|web ?site|home ?page|newsgroup)\b",
-            AskedKind.ADDRESS,
-        ),
+        (rf"\b(?:which|what) (?:[\w-]+ ){{0,2}}{_ADDRESSES}", AskedKind.ADDRESS),
+        (rf"\bwhat(?:'s| is| are) (?:the |its )?(?:[\w-]+ ){{0,2}}{_ADDRESSES} (?:of|for|to)\b", AskedKind.ADDRESS),
+        (rf"\b(?:where|is there)\b.*\b{_ADDRESSES}", AskedKind.ADDRESS),
         (rf"\b(?:which|what) (?:[\w-]+ ){{0,2}}?(?P<noun>{_one_of(_NUMBERED)})\b", AskedKind.NUMBER),
         (rf"\bwhat(?:'s| is| are| was) the (?:[\w-]+ ){{0,3}}?(?P<noun>{_one_of(_NUMBERED)})\b", AskedKind.NUMBER),
         (r"(?:^|[.,:] )(?:from |to )?where\b", AskedKind.PLACE),
@@ -144,6 +144,10 @@ _NO_NOUN = frozenset(
 )
 
 
+_TOWARD = re.compile(r"\b(to|from)$")
+"""The end of "Where is it sent to?", whose places "to" leads to."""
+
+
 def asked_value(text: str) -> AskedValue:
     """Return what a question asks for."""
     text = " ".join(text.split()).rstrip("?!. ")
@@ -155,6 +159,8 @@ def asked_value(text: str) -> AskedValue:
         if (match := pattern.search(text)) is not None:
             if kind is AskedKind.RELEASE and (of_what := VERSION_OF.search(text)) is not None:
                 return AskedValue(kind, of_what[1])
+            if kind is AskedKind.PLACE and (toward := _TOWARD.search(text)) is not None:
+                return AskedValue(kind, toward[1])
             if kind in _NO_NOUN_OF:
                 return AskedValue(kind)
             noun = (match.groupdict().get("noun") or _noun_of(text)).lower()
@@ -268,6 +274,9 @@ def values_of(asked: AskedValue, text: str, common: Iterable[str] = frozenset())
         found = [match for match in _COUNTED.finditer(text) if _counts(asked.noun, match, text)]
     elif asked.kind is AskedKind.BEING:
         found = [match for match in _PROPERS.finditer(text) if _is_being(match, text, common)]
+    elif asked.kind is AskedKind.PLACE and asked.noun:
+        found = list(re.finditer(rf"\b{asked.noun} (?:the |an? |your )?[\w.@/-]+(?: [A-Z][\w-]*)*", text))
+        found += _FINDERS[AskedKind.PLACE].finditer(text)
     elif asked.kind is AskedKind.NAME:
         found = [*_CODES.finditer(text), *(each for each in _PROPERS.finditer(text) if _is_name(each[0], common))]
     else:
@@ -300,6 +309,10 @@ def _is_name(words: str, common: Iterable[str]) -> bool:
     return any(word.casefold().rstrip("s") not in common and word.casefold() not in common for word in words.split())
 
 
+_INSIDE = re.compile(r"(?P<before>[\w-]+(?: [\w-]+)?) \((?:[a-z]+ ){0,3}$")
+"""The words before a number in parentheses: "messages (usually 10)"."""
+
+
 def _counts(noun: str, number: re.Match[str], text: str) -> bool:
     """Return whether what is counted stands right behind a number."""
     if _YEAR.fullmatch(number[0]):
@@ -312,6 +325,8 @@ def _counts(noun: str, number: re.Match[str], text: str) -> bool:
         return False
     width = 1 if is_one or noun == _TEXT_UNITS else _NOUN_WITHIN
     others = frozenset().union(*(alternatives(stem_of(word)) for word in noun.split() if word not in STOP))
+    if (inside := _INSIDE.search(text[: number.start()])) is not None and text[number.end() :][:1] in (")", ","):
+        return any(stem_of(word.lower()) in others for word in WORD.findall(inside["before"]))
     if (unit := unit_behind(text, number.end())) and unit not in _SCALES and stem_of(unit.lower()) not in others:
         return False  # 85 euros for each plot are no plots
     return any(word in others for word in words[: width + 2 * of])

@@ -195,7 +195,7 @@ def _near(document: ReadDocument, words: Sequence[AskedWord], total: float) -> I
 def _values(statement: Statement, asked: AskedValue, question: str, common: frozenset[str]) -> list[FoundValue]:
     """Return the values of the kind asked for that are not the question's own."""
     text = statement.text
-    if len(text) > MAX_ANSWER or text.rstrip().endswith("?" if asked.kind in _COUNTED else ("?", ":")):
+    if len(text) > MAX_ANSWER or text.rstrip().endswith(("?", ":") if asked.kind in WHOLE else "?"):
         return []
     if len(text.split()) < 2 and statement.kind is not StatementKind.LABELLED:
         return []
@@ -203,12 +203,10 @@ def _values(statement: Statement, asked: AskedValue, question: str, common: froz
     return found if asked.kind in WHOLE else [value for value in found if not _is_asked(value.text, question)]
 
 
-_COUNTED = frozenset([AskedKind.COUNT, AskedKind.NUMBER, AskedKind.DURATION, AskedKind.SIZE])
-
-
 def _is_asked(value: str, question: str) -> bool:
     """Return whether a value is one that the question names itself, or is made of its words."""
     if value.lower().strip("$-/`\"'()") in question:
         return True
     words = [word.lower() for word in WORD.findall(value.replace("_", " "))]
-    return len(words) > 1 and sum(word in question for word in words) >= len(words) * 0.6
+    asked = frozenset(WORD.findall(question))
+    return len(words) > 1 and sum(word in asked for word in words) >= len(words) * 0.6

@@ -75,10 +75,8 @@ class StatementStems:
 
     @cached_property
     def lower(self) -> frozenset[str]:
-        """The words that some statement writes in lower case."""
-        return frozenset(
-            word for statement in self.statements for word in re.findall(r"\b[a-z][a-z'\u2019]+", statement.text)
-        )
+        """The words that some statement writes in lower case, not as a part of an address or a path."""
+        return frozenset(word for statement in self.statements for word in _LOWER.findall(statement.text))
 
     def frequency(self, stem: str) -> int:
         """Return how many statements have a stem among their own words."""
@@ -137,6 +135,7 @@ class StatementStems:
         return max((worth for form, worth in forms if form in self._names), default=0.0) * NAMES
 
 
+_LOWER = re.compile(r"(?<![\w.@/-])[a-z][a-z'\u2019]+(?![\w@/-]|\.\w)")
 _DEEPEST = 8
 
 

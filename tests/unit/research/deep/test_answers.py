@@ -369,3 +369,32 @@ def test_a_sentence_that_only_has_the_words_disputes_no_label(tmp_path: Path, se
     (tmp_path / "rwanda.md").write_text(text, encoding="utf-8")
     values = ask("Which form of government does Rwanda have?", asyncio.run(corpus(tmp_path))).values
     assert values == (() if is_rival else ("presidential republic",))
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "value"),
+    [
+        ("How many messages are cached?", "Mutt has cached the recent messages (usually 10) of a folder.", "10"),
+        ("Which option keeps the input?", "In all cases the input is kept by the option --in-put alone.", "--in-put"),
+        (
+            "Which university hosts the exim.org website?",
+            "These services, and the exim.org website, are hosted at the University of Cambridge.",
+            "Cambridge",
+        ),
+        ("Where are announcements forwarded to?", "All announcements are forwarded to mutt-users now.", "mutt-users"),
+        (
+            "Who helped to write the first MIME parsing code?",
+            "Kari Hurtta <kari.hurtta@fmi.fi> co-developed the original MIME parsing code back in the old days.",
+            "Kari Hurtta",
+        ),
+        (
+            "Which environment variable has lookups with several addresses?",
+            "For lookups with several addresses have the RESOLV_MULTI environment variable set:",
+            "RESOLV_MULTI",
+        ),
+    ],
+)
+def test_values_are_read_from_prose(tmp_path: Path, question: str, text: str, value: str) -> None:
+    """In parentheses, made of the question's letters, behind "to", with an address, before a colon."""
+    (tmp_path / "page.md").write_text(f"# Page\n\n{text}\n", encoding="utf-8")
+    assert value in " ".join(ask(question, asyncio.run(corpus(tmp_path))).values)
