@@ -48,7 +48,10 @@ WHOLE = frozenset([AskedKind.REASON, AskedKind.YES_NO, AskedKind.SENTENCE])
 
 @dataclass(frozen=True, slots=True)
 class AskedValue:
-    """A kind of value that is asked for, and the noun that names it ("how many workers", "which port"), if any."""
+    """A kind of value that is asked for, and the noun that names it ("how many workers", "which port"), if any.
+
+    Of a place it is the word that leads there, where the question ends with it ("where is it sent to").
+    """
 
     kind: AskedKind
     noun: str = ""

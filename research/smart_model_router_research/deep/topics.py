@@ -55,7 +55,7 @@ def _with_settings(pieces: list[str]) -> list[str]:
 
 
 _POINTS_BACK = re.compile(
-    r"\b(?:is|are|was|were|does|do|did|has|have|had|can|could|will|would|should|may|must) (?:it|they|he|she)\b"
+    r"\b(?:is|are|was|were|does|do|did|has|have|had|can|could|will|would|should|may|must) (?:it|they)\b"
     r"|(?<=[a-z] )(?P<last>that|this|them|those|these)(?=\W*$)",
     re.IGNORECASE,
 )

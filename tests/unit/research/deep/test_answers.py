@@ -347,6 +347,7 @@ def test_what_only_sounds_alike_is_not_found(tmp_path: Path, question: str, near
         ("Who wrote Dune? When was it published?", ["Who wrote Dune?", "When was Dune published?"]),
         ("Acme pays a firm for support; whose firm is that?", ["Acme pays a firm for support whose firm is that?"]),
         ("Who leads Debian? What is the budget of that?", ["Who leads Debian?", "What is the budget of Debian?"]),
+        ("Who wrote Dune? When was he born?", ["Who wrote Dune?", "When was he born?"]),
         ("What is Acme? Why does Acme do this?", ["What is Acme? Why does Acme do this?"]),
         ("How many cups are there; when was it found?", ["How many cups are there", "when was it found?"]),
     ],
