@@ -237,6 +237,8 @@ def _wordings(found: FoundAnswer, question: str) -> Iterator[str]:
     statement = found.statement
     path = _path(found)
     title = path[0] if path else ""
+    if statement.lead_in and not statement.lead_in.endswith(":") and statement.kind is not StatementKind.ROW:
+        yield f"{statement.lead_in}: {statement.text}"  # a part of an item says nothing without it
     if statement.kind is StatementKind.LABELLED and title and not found.is_entity:
         if found.item == statement.value and not stems_of(title) & stems_of(question):
             yield f"{statement.label}: {statement.value}"

@@ -40,9 +40,10 @@ class StatementKind(StrEnum):
 class Statement:
     """One statement. `text` stands at `start` of the document, as it is; `scope` is what it stands under.
 
-    `label` and `value` are those of a labelled value or of a note on a version (the verb and the version); `cells` the
-    heads of columns and cells of a row, `before` the first sentence of its paragraph, `term` what it describes, where
-    that is no heading. It is the `nth` statement, from 0, below the innermost of what it stands under.
+    `label` and `value` are those of a labelled value or of a note on a version (the verb and the version); `lead_in` is
+    the line that leads to its list, or the items that it is a part of; `cells` the heads of columns and cells of a row,
+    `before` the first sentence of its paragraph, `term` what it describes, where that is no heading. It is the `nth`
+    statement, from 0, below the innermost of what it stands under.
     """
 
     kind: StatementKind
@@ -96,6 +97,8 @@ class _Reader:
     levels: dict[str, int] = field(default_factory=dict)
     columns: list[str] = field(default_factory=list)
     lead_in: tuple[int, str] = (0, "")
+    items: list[tuple[int, str]] = field(default_factory=list)
+    """The items of lists that are open, by their indent: deeper ones are parts of them."""
     under: tuple[str, ...] = ()
     nth: int = -1
 
@@ -157,7 +160,7 @@ class _Reader:
     def _open(self, level: int, words: str) -> None:
         self.headings = [(above, text) for above, text in self.headings if above < level]
         self.headings.append((level, words.strip()))
-        self.terms, self.lead_in, self.columns = [], (0, ""), []
+        self.terms, self.lead_in, self.items, self.columns = [], (0, ""), [], []
 
     def _is_underlined(self, at: int) -> bool:
         if at + 1 >= len(self.lines) or _indent(self.lines[at]) > 3:
@@ -309,8 +312,12 @@ class _Reader:
         is_item = mark is not None
         if mark is not None:
             start, text = start + mark.end(), text[mark.end() :]
+        self.items = [(depth, words) for depth, words in self.items if depth < indent]
         lead_in = self.lead_in[1] if is_item and self.lead_in[0] <= indent else ""
-        if not is_item:
+        if is_item:
+            lead_in = ": ".join(words for _, words in self.items if words) or lead_in
+            self.items.append((indent, text.rstrip(":") if len(text) <= _LONGEST_TERM else ""))
+        else:
             self.lead_in = (indent, split_sentences(text)[-1]) if text.rstrip().endswith(":") else (0, "")
         if (found := _FIELD.match(text)) is not None:
             value = text[found.end() :]

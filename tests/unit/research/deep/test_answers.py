@@ -12,6 +12,7 @@ from smart_model_router_research.deep.claims import Relation
 from smart_model_router_research.deep.corpus_file import parse_corpus
 from smart_model_router_research.deep.corpus_search import CorpusSearch
 from smart_model_router_research.deep.questions import Wanted, read_question
+from smart_model_router_research.deep.statements import statements_of
 from smart_model_router_research.deep.vouching import points_back
 from tests.fixtures.research.judging import READ, corpus
 
@@ -399,3 +400,50 @@ def test_values_are_read_from_prose(tmp_path: Path, question: str, text: str, va
     """In parentheses, made of the question's letters, behind "to", with an address, before a colon."""
     (tmp_path / "page.md").write_text(f"# Page\n\n{text}\n", encoding="utf-8")
     assert value in " ".join(ask(question, asyncio.run(corpus(tmp_path))).values)
+
+
+PLANS = """# Offer
+
+- Basic plan
+  - price: 10 euros
+  - 5 users
+- Pro plan:
+  - price: 30 euros
+  - 50 users
+  - extras
+    - backups: daily
+"""
+
+
+@pytest.mark.parametrize(
+    ("question", "claims"),
+    [
+        ("What is the price of the Pro plan?", ["Pro plan: price: 30 euros"]),
+        ("What is the price of the Basic plan?", ["Basic plan: price: 10 euros"]),
+        ("How many users has the Pro plan?", ["Pro plan: 50 users"]),
+        ("What is the price of the Team plan?", []),
+        ("What is the price?", []),
+    ],
+)
+def test_a_part_of_an_item_is_said_with_the_item(tmp_path: Path, question: str, claims: list[str]) -> None:
+    """Two plans have a price each: neither price is that of the offer."""
+    (tmp_path / "offer.md").write_text(PLANS, encoding="utf-8")
+    found = ask(question, asyncio.run(corpus(tmp_path))).claims
+    assert list(dict.fromkeys(claim.text for claim in found)) == claims
+
+
+def test_parts_of_items_know_all_that_they_are_parts_of() -> None:
+    """The outermost first; what stands beside them, and what follows the list, does not."""
+    text = f"{PLANS}\nOther offers:\n\n- none\n"
+    assert [(each.text, each.lead_in) for each in statements_of(text)] == [
+        ("Basic plan", ""),
+        ("price: 10 euros", "Basic plan"),
+        ("5 users", "Basic plan"),
+        ("Pro plan:", ""),
+        ("price: 30 euros", "Pro plan"),
+        ("50 users", "Pro plan"),
+        ("extras", "Pro plan"),
+        ("backups: daily", "Pro plan: extras"),
+        ("Other offers:", ""),
+        ("none", "Other offers:"),
+    ]
