@@ -62,7 +62,8 @@ def asked_relation(question: str) -> AskedRelation | None:
 
 _COPULA = r"(?:is|are|was|were|became|becomes|remains|:|=|named|called)"
 _BEFORE = re.compile(
-    rf"(?P<value>\S.*?),? (?:{_COPULA}|has been|as)(?: also| now| currently)? (?:(?:the|an?|our|its|their) )?$"
+    rf"(?P<value>\S.*?),? (?:{_COPULA}|has been|as)(?: also| now| currently| by far| probably| perhaps)? "
+    r"(?:(?:the|an?|our|its|their) (?:(?:\w+est|(?:most|least) [\w-]+) (?:[a-z-]+ ){0,2})?)?$"
 )
 _BESIDE = re.compile(rf",? ?(?:{_COPULA}|has been|,)(?: also| now| currently)? ?(?:the )?(?P<value>[^\s,].*)$")
 _MADE = re.compile(r"(?:not|never|\w+ed|built|born|held|sent|sold|lost|put|set|made|taken|given|kept|found)\b")
@@ -159,10 +160,15 @@ _NESTED = re.compile(
 _NO_HEAD = re.compile(r"(?:what|who|which|where)(?:'s| is| are| was| were)?", re.IGNORECASE)
 
 
+def _goes_on(rest: str) -> bool:
+    """Return whether a question says more of what it names than where or for what that is: "the oldest tool for X"."""
+    return bool(rest) and not re.match(r" (?:for|of|in|on|at|with|within|among|to|from|by)\b", rest)
+
+
 def nested_question(question: str) -> NestedQuestion | None:
     """Return the two steps of "When was the captain of X born?"; None for a question of one step."""
     match = _NESTED.match(" ".join(question.split()).rstrip("?!. "))
-    if match is None or (not match["rest"] and _NO_HEAD.fullmatch(match["head"])):
+    if match is None or (_NO_HEAD.fullmatch(match["head"]) and not _goes_on(match["rest"] or "")):
         return None
     return NestedQuestion(match["inner"], f"{match['head']} {GAP}{match['rest'] or ''}")
 

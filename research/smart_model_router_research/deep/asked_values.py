@@ -200,8 +200,15 @@ def _amount(how: re.Match[str], text: str) -> AskedValue:
     return AskedValue(AskedKind.NUMBER if kind is AskedKind.DURATION and _PLAIN_LENGTH.search(text) else kind)
 
 
+_PLURAL = re.compile(
+    r"\b(?:which|what) (?:(?!kinds? of)[\w-]+ ){0,2}?(?P<noun>[a-z-]{2,}[a-rt-z]s) (?:are|were|can|do|does|did|have"
+    r"|has|will|is|was|got|may|must|could|should)\b"
+)
+"""The noun of a question for several things: "Which external transports are implemented?"."""
+
+
 def _noun_of(text: str) -> str:
-    match = _NOUN.search(text.lower())
+    match = _PLURAL.search(text.lower()) or _NOUN.search(text.lower())
     return match["noun"] if match is not None and match["noun"] not in _NO_NOUN else ""
 
 

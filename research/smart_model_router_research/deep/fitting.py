@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
+from smart_model_router_research.deep.asked_choices import compares, is_choice
 from smart_model_router_research.deep.asked_relations import (
     AskedRelation,
     asked_relation,
@@ -146,8 +147,9 @@ def _is_said(question: str, found: FoundAnswer, words: Sequence[AskedWord], most
     if statement.kind is StatementKind.LABELLED and found.attribute == statement.label:
         return True
     text = " ".join(statement.text.split())
+    is_compared = compares(question, text)
     if (
-        _CHOICE.match(question)
+        (is_choice(question) and not is_compared)
         or is_of_longer_name(question, text)
         or _adds_nothing(question, found)
         or _is_unreal(text, question)
@@ -165,17 +167,13 @@ def _is_said(question: str, found: FoundAnswer, words: Sequence[AskedWord], most
         return False  # a page of mayors does not make everyone on it the mayor
     above = said_above(statement, document)
     said = statement.own | above
-    if not _says_words(question, said, words, most_unsaid) or not _says_measure(question, said):
+    if not (is_compared or _says_words(question, said, words, most_unsaid)) or not _says_measure(question, said):
         return False
     relation = asked_relation(question)
     if relation is not None and not _says_relation(relation, text, found, above):
         return False
     deed = deed_of(question)
     return deed is None or not is_reversed(deed, text)
-
-
-_CHOICE = re.compile(r"(?:is|are|does|do|was|were) .+ or .+", re.IGNORECASE)
-"""A question which of two it is: a sentence with both of them does not tell."""
 
 
 def _adds_nothing(question: str, found: FoundAnswer) -> bool:
@@ -258,12 +256,22 @@ def _says_measure(question: str, said: frozenset[str]) -> bool:
     return not words or not said.isdisjoint(stems_of(words)) or any(word in said for word in words.split())
 
 
+def _says_most(asked: str, text: str) -> bool:
+    """Return whether a text has "most complex" where a question has "most complicated"."""
+    degree, _, word = asked.partition(" ")
+    return (
+        any(says(stem_of(word), {stem_of(said)}) for said in re.findall(rf"\b{degree} ([a-z]+)", text))
+        if word
+        else False
+    )
+
+
 def _has_extreme(text: str, question: str) -> bool:
     """Return whether a statement has each superlative of a question, or one of the same sense."""
     lower = text.lower()
     for match in _SUPERLATIVE.finditer(question.lower()):
         same = next((words for words in _SAME_EXTREME if match[0] in words), frozenset([match[0]]))
-        if not any(re.search(rf"\b{word}\b", lower) for word in same):
+        if not any(re.search(rf"\b{word}\b", lower) for word in same) and not _says_most(match[0], lower):
             return False
     return True
 

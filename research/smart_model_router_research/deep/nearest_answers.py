@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from smart_model_router_research.deep.asked_choices import compares
 from smart_model_router_research.deep.asked_values import WHOLE, AskedKind, AskedValue, asked_value
 from smart_model_router_research.deep.asked_words import AskedWord, are_many, words_of
 from smart_model_router_research.deep.claims import ResearchClaim
@@ -178,6 +179,8 @@ def _is_called(names: Sequence[AskedWord], one: RankedStatement) -> bool:
 
 def is_near(one: RankedStatement, question: str, asked: AskedValue, words: Sequence[AskedWord]) -> bool:
     """Return whether enough of a question stands near a statement to take it for the answer."""
+    if compares(question, one.statement.text):
+        return True
     least = LEAST[AskedKind.NUMBER if one.is_beside_noun else asked.kind]
     if one.near < least or one.own < (LEAST_OWN_OF_COUNTS if asked.kind is AskedKind.COUNT else LEAST_OWN):
         return False

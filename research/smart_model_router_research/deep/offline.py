@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from smart_model_router_research.deep.analysts import answers_of, standing
+from smart_model_router_research.deep.asked_choices import is_choice
 from smart_model_router_research.deep.asked_extremes import (
     can_compare,
     compared_measure,
@@ -103,7 +104,7 @@ class OfflineSession(SearchSession):
             if found := await self._joined_by_words(pattern):
                 return found
         if pattern.rivals:
-            return await self._compared(pattern)
+            return await self._compared(pattern) or (await self._nearest(pattern) if is_choice(pattern.text) else [])
         if pattern.superlative is not None and (found := await self._extreme(pattern)):
             return found
         if pattern.superlative is not None and (found := self._over_table(pattern)):
