@@ -63,7 +63,7 @@ _AMOUNT = re.compile(
 )
 _SUPERLATIVE = re.compile(
     r"\b(?!(?:latest|request|guest|interest|forest|nearest)\b)\w{3,}est\b"
-    r"|\b(?:most|least) (?!of\b|all\b|recent\b|common\b|like\b|one\b|two\b|three\b|\d)[a-z]+(?= )"
+    r"|(?<!\bat )\b(?:most|least) (?!of\b|all\b|recent\b|common\b|like\b|one\b|two\b|three\b|\d)[a-z]+(?= )"
 )
 _SAME_EXTREME = (
     frozenset(("largest", "biggest", "greatest")),
@@ -115,6 +115,10 @@ _NEEDED = (
 """Questions, and the words of which a statement has to have one to answer them."""
 
 
+_UNSET = re.compile(r"\b(?:if|when) (?:i|you|we) (?:(?:do|did) not|don't|didn't) [^,]+", re.IGNORECASE)
+"""Words that ask for a default: nothing is denied by "which port is used if I don't set one"."""
+
+
 def _tells_purpose(question: str, text: str) -> bool:
     """Return whether a sentence begins with the thing, or points back to it, and says something of its purpose."""
     words = [stem for stem in telling_words(question) if stem not in _PURPOSES]
@@ -156,7 +160,7 @@ def _is_said(question: str, found: FoundAnswer, words: Sequence[AskedWord], most
         or not _has_extreme(text, question)
     ):
         return False
-    if any(asks.search(question) and not tells.search(text) for asks, tells in _NEEDED):
+    if any(asks.search(_UNSET.sub("", question)) and not tells.search(text) for asks, tells in _NEEDED):
         return False
     if _ASKS_PURPOSE.match(question) and not _tells_purpose(question, text):
         return False

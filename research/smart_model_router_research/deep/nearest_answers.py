@@ -48,8 +48,9 @@ VOUCHED = 0.3
 """The worth from which a word counts as standing near."""
 NAMED = 0.5
 """The worth from which a name counts as named: not elsewhere in the section alone."""
-TELLING = 0.4
-"""The weight from which a word of a question for a place has to stand near: all that is asked happens there."""
+TELLING, MOST_UNSPOKEN = 0.4, 0.25
+"""The weight from which a word of a question for a place has to stand near, and the share of all words that need not:
+what is asked happens there."""
 SPOKEN_OF = 0.62
 """The worth from which a name stands in the statement or above it, and not only in the statement before."""
 WHOLE_SHARE = 0.8
@@ -177,6 +178,17 @@ def _is_called(names: Sequence[AskedWord], one: RankedStatement) -> bool:
     )
 
 
+_MAKES = stems_of(
+    "make made write wrote written design designed create created develop developed build built invent author"
+)
+
+
+def _is_made_by(word: AskedWord, one: RankedStatement, asked: AskedValue) -> bool:
+    """Return whether a statement says by whom a thing is, where a question asks who made it: "a patch by Jo Marsh"."""
+    text = one.statement.text
+    return asked.kind is AskedKind.BEING and word.stem in _MAKES and any(f" by {each}" in text for each in one.values)
+
+
 def is_near(one: RankedStatement, question: str, asked: AskedValue, words: Sequence[AskedWord]) -> bool:
     """Return whether enough of a question stands near a statement to take it for the answer."""
     if compares(question, one.statement.text):
@@ -185,17 +197,18 @@ def is_near(one: RankedStatement, question: str, asked: AskedValue, words: Seque
     if one.near < least or one.own < (LEAST_OWN_OF_COUNTS if asked.kind is AskedKind.COUNT else LEAST_OWN):
         return False
     noun = stem_of(asked.noun) if asked.noun and asked.kind in _OF_NOUN else ""
-    if any(one.worths[word.stem] < NAMED for word in words if word.is_needed and not word.is_name):
+    needed = [word for word in words if word.is_needed and not word.is_name and one.worths[word.stem] < NAMED]
+    if not all(_is_made_by(word, one, asked) for word in needed):
         return False
     names = [word for word in words if word.is_name]
     if not all(_is_spoken_of(word, one) for word in names) and not _is_called(names, one):
         return False
     if noun and one.worths.get(noun, 1.0) < SPOKEN_OF:
         return False
-    if asked.kind is AskedKind.PLACE and any(
-        word.weight >= TELLING and one.worths[word.stem] < SPOKEN_OF for word in words
-    ):
-        return False
+    if asked.kind is AskedKind.PLACE:
+        unspoken = sum(word.weight for word in words if word.weight >= TELLING and one.worths[word.stem] < SPOKEN_OF)
+        if unspoken > MOST_UNSPOKEN * sum(word.weight for word in words):
+            return False
     if is_over(question, one.statement.text):
         return False
     said = [word for word in words if not word.is_needed]

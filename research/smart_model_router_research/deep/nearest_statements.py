@@ -203,9 +203,12 @@ def _values(statement: Statement, asked: AskedValue, question: str, common: froz
     return found if asked.kind in WHOLE else [value for value in found if not _is_asked(value.text, question)]
 
 
+_WHERE = re.compile(r"^(?:in|on|at|under|inside|into|below|behind|beside|to|from) (?:the |an? |your )?")
+
+
 def _is_asked(value: str, question: str) -> bool:
     """Return whether a value is one that the question names itself, or is made of its words."""
-    if value.lower().strip("$-/`\"'()") in question:
+    if _WHERE.sub("", value.lower()).strip("$-/`\"'()") in question:
         return True
     words = [word.lower() for word in WORD.findall(value.replace("_", " "))]
     asked = frozenset(WORD.findall(question))

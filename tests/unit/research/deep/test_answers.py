@@ -390,6 +390,23 @@ def test_a_sentence_that_only_has_the_words_disputes_no_label(tmp_path: Path, se
             "Kari Hurtta",
         ),
         (
+            "How many packets may be sent at most in one burst?",
+            "No more than eight packets are sent in a burst.",
+            "eight",
+        ),
+        (
+            "Which port does approx use if I don't say anything?",
+            "approx runs by default on port 9999, and uses it.",
+            "9999",
+        ),
+        ("Where does apt keep its keys?", "The keys are kept in apt's own ring (/etc/apt/trusted.gpg).", "/etc/apt/"),
+        (
+            "Where does the printer keep the size of the letter paper?",
+            "The printer prints. It keeps the size of the letter paper in the file /etc/papersize.",
+            "/etc/papersize",
+        ),
+        ("Who made the NTLM patch?", "There is a patch by Grant Edwards to add NTLM authentication.", "Grant Edwards"),
+        (
             "Which environment variable has lookups with several addresses?",
             "For lookups with several addresses have the RESOLV_MULTI environment variable set:",
             "RESOLV_MULTI",
@@ -397,7 +414,7 @@ def test_a_sentence_that_only_has_the_words_disputes_no_label(tmp_path: Path, se
     ],
 )
 def test_values_are_read_from_prose(tmp_path: Path, question: str, text: str, value: str) -> None:
-    """In parentheses, made of the question's letters, behind "to", with an address, before a colon."""
+    """In parentheses, of the question's letters, behind "to" and "by", with an address, before a colon, by default."""
     (tmp_path / "page.md").write_text(f"# Page\n\n{text}\n", encoding="utf-8")
     assert value in " ".join(ask(question, asyncio.run(corpus(tmp_path))).values)
 
