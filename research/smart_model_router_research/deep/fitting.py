@@ -174,7 +174,8 @@ def _is_said(question: str, found: FoundAnswer, words: Sequence[AskedWord], most
     if not (is_compared or _says_words(question, said, words, most_unsaid)) or not _says_measure(question, said):
         return False
     relation = asked_relation(question)
-    if relation is not None and not _says_relation(relation, text, found, above):
+    is_extreme = _SUPERLATIVE.search(question.lower()) is not None
+    if relation is not None and not is_extreme and not _says_relation(relation, text, found, above):
         return False
     deed = deed_of(question)
     return deed is None or not is_reversed(deed, text)

@@ -473,6 +473,10 @@ def test_parts_of_items_know_all_that_they_are_parts_of() -> None:
             "What is the most complicated part of Postbox?",
             "The queue manager is by far the most complex part of Postbox.",
         ),
+        (
+            "What is the oldest tool for automated shipping of Borea stones?",
+            "Vor is probably the oldest automated system for shipping Borea stones.",
+        ),
         ("What is the oldest tool for Borea?", "Fia is probably the oldest automated tool for Borea."),
         ("Is a string search or a pattern search faster?", "A pattern search is slower than a string search."),
         ("Which external transports are there?", "The external transports are smtp, lmtp and pipe."),
@@ -489,8 +493,9 @@ def test_extremes_and_choices_are_answered_by_a_sentence(tmp_path: Path, questio
         "A pattern search is slower than a string search.",
         "A tree search is another thing.",
         "The external transports are smtp, lmtp and pipe.",
+        "Vor is probably the oldest automated system for shipping Borea stones.",
         "One of the internal ways is a queue in any case.",
     )
     (tmp_path / "page.md").write_text("# Page\n\n" + "\n\n".join(sentences) + "\n", encoding="utf-8")
     found = ask(question, asyncio.run(corpus(tmp_path))).claims
-    assert [claim.text for claim in found] == ([] if answer is None else [answer])
+    assert {claim.text for claim in found} == ({answer} if answer else set())

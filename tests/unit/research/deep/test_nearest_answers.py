@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from smart_model_router_research.deep.asked_values import AskedKind, AskedValue, values_of
 from smart_model_router_research.deep.claims import QuotedEvidence, ResearchClaim
 from smart_model_router_research.deep.fitting import is_of_longer_name
 from smart_model_router_research.deep.nearest_answers import is_weak
@@ -61,3 +62,9 @@ def test_a_claim_without_a_value_of_its_own_is_weak(question: str, quote: str, v
 def test_a_longer_name_is_another_thing(question: str, text: str, is_longer: bool) -> None:
     """A statement about Elton Near is neither an answer about Elton nor a rival of one."""
     assert is_of_longer_name(question, text) is is_longer
+
+
+def test_a_suffix_names_a_file() -> None:
+    """Behind a space, and not within a name."""
+    text = "The .xz file of a.tar is smaller."
+    assert [each.text for each in values_of(AskedValue(AskedKind.NAME, "file"), text)][:1] == [".xz"]
