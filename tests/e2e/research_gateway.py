@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ KEYS = {
 TOPIC = "What is the capital of Land 1?"
 LONG = " ".join(f"What is the {what} of Land {n}?" for n in range(1, 5) for what in ("capital", "population", "area"))
 """Twelve questions: a run that takes a while."""
+STUCK = {"model": "smart"}
+"""The inputs of a run that does not end by itself: its model never answers."""
 DISPUTED = "When was Port Alder founded? What is the population of Port Alder?"
 TOWNS = {
     "one.md": "Port Alder was founded in 1871. The population of Port Alder is 12,400.\n",
@@ -124,15 +127,20 @@ def research_gateway(
     section = {"gateway": True, "corpora": [str(corpus), str(towns)], **(research or {})}
     environ = {"SMART_ROUTER_DATA_DIR": str(data or folder / "data")}
     gateway = {"keys": KEYS if keys is None else keys, **sections.pop("gateway", {})}
-    base = {**fleet(), **_ONE_MODEL}
-    with served(
-        base, folder, arguments=arguments, environ=environ, research=section, gateway=gateway, **sections
-    ) as running:
-        yield ResearchGateway(running, folder)
+    with silent_model() as model:
+        base = {**fleet(), **model}
+        with served(
+            base, folder, arguments=arguments, environ=environ, research=section, gateway=gateway, **sections
+        ) as running:
+            yield ResearchGateway(running, folder)
 
 
-_ONE_MODEL: Mapping[str, Any] = {
-    "providers": {"p": {"kind": "openai_compatible", "base_url": "http://127.0.0.1:9/v1", "api_key": "k"}},
-    "models": {"smart": {"tiers": [{"targets": ["p/m"]}], "last_resort": []}},
-}
-"""A model that no offline run asks."""
+@contextmanager
+def silent_model() -> Generator[Mapping[str, Any]]:
+    """The configuration of a model whose provider takes each call and never answers; no offline run asks it."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/v1"
+        yield {
+            "providers": {"p": {"kind": "openai_compatible", "base_url": url, "api_key": "k"}},
+            "models": {"smart": {"tiers": [{"targets": ["p/m"]}], "last_resort": []}},
+        }
