@@ -25,8 +25,6 @@ KEYS = {
 TOPIC = "What is the capital of Land 1?"
 LONG = " ".join(f"What is the {what} of Land {n}?" for n in range(1, 5) for what in ("capital", "population", "area"))
 """Twelve questions: a run that takes a while."""
-STUCK = {"model": "smart"}
-"""The inputs of a run that does not end by itself: its model never answers."""
 DISPUTED = "When was Port Alder founded? What is the population of Port Alder?"
 TOWNS = {
     "one.md": "Port Alder was founded in 1871. The population of Port Alder is 12,400.\n",
@@ -73,6 +71,10 @@ class ResearchGateway:
         run = answer.json()["run"]
         assert answer.headers["location"] == f"/research/{run}"
         return str(run)
+
+    def begin_endless(self) -> str:
+        """Begin a run that does not end by itself, for its model never answers; returns its id."""
+        return self.begin(LONG, model="smart")
 
     def state(self, run: str, key: Mapping[str, str] = TEAM) -> str:
         """Return the state of a run."""

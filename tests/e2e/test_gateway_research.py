@@ -11,9 +11,7 @@ import pytest
 from tests.e2e.research_gateway import (
     ADMIN,
     DISPUTED,
-    LONG,
     OTHER,
-    STUCK,
     TEAM,
     TOPIC,
     ResearchGateway,
@@ -147,7 +145,7 @@ def test_a_reader_comes_again_where_it_was(gateway: ResearchGateway, known: str)
 
 def test_a_run_is_cancelled_for_good(gateway: ResearchGateway) -> None:
     """Its stream ends; a second time changes nothing; it has no report."""
-    run = gateway.begin(LONG, **STUCK)
+    run = gateway.begin_endless()
     first = next(gateway.events(run))
     assert first["kind"] == "run"
     answer = gateway.ask("POST", f"/research/{run}/cancel")
@@ -160,7 +158,7 @@ def test_a_run_is_cancelled_for_good(gateway: ResearchGateway) -> None:
 
 def test_so_many_runs_of_a_key_and_no_more(gateway: ResearchGateway) -> None:
     """429 for the third one; another key has its own; one that ended makes room."""
-    runs = [gateway.begin(LONG, **STUCK) for _ in range(2)]
+    runs = [gateway.begin_endless() for _ in range(2)]
     refused = gateway.ask("POST", "/research", json={"topic": TOPIC})
     assert refused.status_code == 429
     assert refused.json()["error"]["message"] == (

@@ -13,7 +13,7 @@ import pytest
 
 from smart_model_router_research.deep import verify
 from tests.e2e.gateways import becomes
-from tests.e2e.research_gateway import ADMIN, LONG, OTHER, STUCK, TEAM, TOPIC, ResearchGateway, research_gateway
+from tests.e2e.research_gateway import ADMIN, LONG, OTHER, TEAM, TOPIC, ResearchGateway, research_gateway
 from tests.research_worlds import comparable
 from tests.store_files import one
 
@@ -82,7 +82,7 @@ def test_another_worker_goes_on_with_the_run_of_one_that_was_killed(pair: Resear
 def test_a_run_of_another_process_is_cancelled(pair: ResearchGateway, tmp_path: Path) -> None:
     """The one that is asked tells the one that has it, which hears of it at its next heartbeat."""
     with research_gateway(tmp_path, data=pair.folder / "data") as other:
-        run = pair.begin(LONG, **STUCK)
+        run = pair.begin_endless()
         answer = other.ask("POST", f"/research/{run}/cancel")
         assert answer.json()["state"] in ("running", "cancelled")
         assert answer.status_code == (202 if answer.json()["state"] == "running" else 200)
@@ -114,7 +114,7 @@ def test_the_next_start_goes_on_with_the_run_of_a_gateway_that_was_stopped(
 def test_a_run_of_a_key_that_is_gone_waits_for_it(tmp_path: Path) -> None:
     """It goes on for the account of no other key: an admin sees it interrupted, and may cancel it."""
     with research_gateway(tmp_path) as gateway:
-        run = gateway.begin(LONG, **STUCK)
+        run = gateway.begin_endless()
         gateway.served.stop()
     keys = {"other": {"key": "other-key"}, "boss": {"key": "admin-key", "admin": True}}
     with research_gateway(tmp_path, keys=keys) as gateway:

@@ -10,9 +10,10 @@ from smart_model_router_research.deep.questions import SLIGHT, STOP
 from smart_model_router_research.deep.statement_stems import is_akin, senses_of
 
 _OR = r"(?:or|vs\.?|versus)"
+_ASKS = r"(?:which|what|who)"
 _FORMS = (
     re.compile(rf"(?P<one>[^:,?]+?) {_OR} (?P<other>[^:,?]+)[:,] (?P<rest>.+)"),
-    re.compile(rf"(?P<rest>(?:which|what|who) .+?)[:,] (?P<one>.+?) {_OR} (?P<other>.+)", re.IGNORECASE),
+    re.compile(rf"(?P<rest>{_ASKS} .+?)[:,] (?P<one>.+?) {_OR} (?P<other>.+)", re.IGNORECASE),
     re.compile(
         rf"(?:is|are|was|were|does|do|did) (?P<one>.+?) {_OR} (?P<other>(?:the |an? )?[\w'-]+)(?P<rest> .+)",
         re.IGNORECASE,

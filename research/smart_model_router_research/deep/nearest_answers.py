@@ -184,7 +184,7 @@ _MAKES = stems_of(
 
 
 def _is_made_by(word: AskedWord, one: RankedStatement, asked: AskedValue) -> bool:
-    """Return whether a statement says by whom a thing is, where a question asks who made it: "a patch by Jo Marsh"."""
+    """Return whether a statement names the maker that a question asks for behind "by": "a patch by Jo Marsh"."""
     text = one.statement.text
     return asked.kind is AskedKind.BEING and word.stem in _MAKES and any(f" by {each}" in text for each in one.values)
 

@@ -22,7 +22,7 @@ def test_both_things_are_read_from_a_question(question: str, one: set[str], othe
     """Before a colon, behind a comma, or on both sides of "or"."""
     choice = choice_of(question)
     assert choice is not None
-    assert (choice[0], choice[1]) == (one, other)
+    assert (set(choice[0]), set(choice[1])) == (one, other)
 
 
 @pytest.mark.parametrize("question", ["Which port does it use?", "Where is Lake Como?", "PPS or PPS: which is better?"])
