@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +19,27 @@ from tests.research_worlds import comparable
 from tests.store_files import one
 
 
-def holder(gateway: ResearchGateway, run: str) -> int:
-    """Return the process that holds a run, once one does."""
-    runs = gateway.folder / "data" / "runs.db"
+def told_of(gateway: ResearchGateway, run: str, column: str) -> str:
+    """Return what the file says of a run."""
+    return str(one(gateway.folder / "data" / "runs.db", f"SELECT {column} FROM runs WHERE id = '{run}'"))
 
-    def owner() -> str:
-        return str(one(runs, f"SELECT owner FROM runs WHERE id = '{run}'"))
 
-    assert becomes(lambda: owner() != "")
-    return int(owner().split(":")[1])
+def is_held_or_over(gateway: ResearchGateway, run: str) -> bool:
+    """Return whether a process has taken a run, or it has ended."""
+    return told_of(gateway, run, "owner || state") != "running"
+
+
+def caught(gateway: ResearchGateway) -> tuple[str, int]:
+    """Begin runs until the process of one has been stopped before its end; return the run and that process."""
+    while True:
+        run = gateway.begin(LONG)
+        assert becomes(partial(is_held_or_over, gateway, run))
+        if owner := told_of(gateway, run, "owner"):
+            pid = int(owner.split(":")[1])
+            os.kill(pid, signal.SIGSTOP)
+            if told_of(gateway, run, "state") == "running":
+                return run, pid
+            os.kill(pid, signal.SIGCONT)  # the run was over too soon
 
 
 def followed(gateway: ResearchGateway, run: str, events: list[Mapping[str, Any]]) -> None:
@@ -62,10 +75,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ResearchGateway]:
 
 def test_another_worker_goes_on_with_the_run_of_one_that_was_killed(pair: ResearchGateway) -> None:
     """It ends once, with the same report; its reader, on any worker, gets each event once."""
-    run = pair.begin(LONG)
-    pid = holder(pair, run)
-    os.kill(pid, signal.SIGSTOP)
-    assert one(pair.folder / "data" / "runs.db", f"SELECT state FROM runs WHERE id = '{run}'") == "running"
+    run, pid = caught(pair)
     os.kill(pid, signal.SIGKILL)
     events: list[Mapping[str, Any]] = []
     followed(pair, run, events)
