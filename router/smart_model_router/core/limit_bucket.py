@@ -18,8 +18,8 @@ IDLE = 2.0
 STOPPED = 2.0
 """Seconds without settling an account after which a process was stopped, and its leases are void."""
 SETTLING = 1.75
-"""Seconds in which every process that decided alone has told what it used: a little more than from one question to a
-store that does not answer to the next."""
+"""Seconds in which every process that decided alone has told what it used: a little more than from one question that
+most stores leave without an answer to the next."""
 LONG_WINDOW = 3600.0
 """Seconds. Of a limit that refills in at least as many, what is left is divided; a shorter one is soon full again."""
 LOOK_AGAIN = 0.25
