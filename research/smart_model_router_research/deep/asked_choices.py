@@ -22,6 +22,7 @@ _FORMS = (
 _COMPARES = re.compile(
     r"\b(?:than|compared (?:to|with)|while|whereas|unlike|in contrast to|differences? between)\b", re.IGNORECASE
 )
+_UNKNOWN = re.compile(r"\b(?:whether|unclear|unknown)\b", re.IGNORECASE)
 _OPPOSITES = (
     "faster slower",
     "larger smaller bigger",
@@ -71,7 +72,10 @@ def compares(question: str, text: str) -> bool:
         return False
     one, other, rest = choice
     said = stems_of(text)
-    if not (_has_all(one, said) and _has_all(other, said)):
+    if not (_has_all(one, said) and _has_all(other, said)) or _UNKNOWN.search(text):
+        return False
+    behind = [stems_of(match[1]) for match in re.finditer(r"\bthan\b([^.,;:]*)", text)]
+    if behind and not any(_has_all(thing, found) for found in behind for thing in (one, other)):
         return False
     told = sum(_is_told(stem, said) for stem in rest)
     return told >= LEAST_TOLD * len(rest)

@@ -285,7 +285,8 @@ def values_of(asked: AskedValue, text: str, common: Iterable[str] = frozenset())
     elif asked.kind is AskedKind.BEING:
         found = [match for match in _PROPERS.finditer(text) if _is_being(match, text, common)]
     elif asked.kind is AskedKind.PLACE and asked.noun:
-        found = list(re.finditer(rf"\b{asked.noun} (?:the |an? |your )?[\w.@/-]+(?: [A-Z][\w-]*)*", text))
+        led = re.finditer(rf"\b{asked.noun} (?:the |an? |your )?[\w.@/-]+(?: [A-Z][\w-]*)*", text)
+        found = [match for match in led if not re.search(r"\b(?:not|never)\b[^.;,]*$", text[: match.start()])]
         found += _FINDERS[AskedKind.PLACE].finditer(text)
     elif asked.kind is AskedKind.NAME:
         found = [*_CODES.finditer(text), *(each for each in _PROPERS.finditer(text) if _is_name(each[0], common))]

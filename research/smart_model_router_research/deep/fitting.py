@@ -117,6 +117,10 @@ _NEEDED = (
 
 _UNSET = re.compile(r"\b(?:if|when) (?:i|you|we) (?:(?:do|did) not|don't|didn't) [^,]+", re.IGNORECASE)
 """Words that ask for a default: nothing is denied by "which port is used if I don't set one"."""
+_SET = re.compile(
+    r"\bnever\b|\b(?:if|when) (?:i|you|we|one) (?!do(?:es)? not\b|did not\b|don't|didn't|doesn't)", re.IGNORECASE
+)
+"""Statements of what is not so, or only where something is set: they give no default."""
 
 
 def _tells_purpose(question: str, text: str) -> bool:
@@ -124,6 +128,17 @@ def _tells_purpose(question: str, text: str) -> bool:
     words = [stem for stem in telling_words(question) if stem not in _PURPOSES]
     begins = points_back(text) or any(says(stem, stems_of(text[:_BEGINNING])) for stem in words)
     return begins and _PURPOSE.search(text) is not None
+
+
+def _has_needed(question: str, text: str) -> bool:
+    """Return whether a text has what a kind of question needs: a denial, a name, a purpose, and no condition."""
+    asks_default = _UNSET.search(question) is not None
+    if asks_default and _SET.search(text):
+        return False
+    plain = _UNSET.sub("", question) if asks_default else question
+    if any(asks.search(plain) and not tells.search(text) for asks, tells in _NEEDED):
+        return False
+    return not _ASKS_PURPOSE.match(question) or _tells_purpose(question, text)
 
 
 def is_said(question: str, found: FoundAnswer, words: Sequence[AskedWord] = (), *, is_of_many: bool = False) -> bool:
@@ -160,9 +175,7 @@ def _is_said(question: str, found: FoundAnswer, words: Sequence[AskedWord], most
         or not _has_extreme(text, question)
     ):
         return False
-    if any(asks.search(_UNSET.sub("", question)) and not tells.search(text) for asks, tells in _NEEDED):
-        return False
-    if _ASKS_PURPOSE.match(question) and not _tells_purpose(question, text):
+    if not _has_needed(question, text):
         return False
     if not all(pattern.search(text) for pattern in restrictions_of(question)):
         return False
@@ -264,11 +277,7 @@ def _says_measure(question: str, said: frozenset[str]) -> bool:
 def _says_most(asked: str, text: str) -> bool:
     """Return whether a text has "most complex" where a question has "most complicated"."""
     degree, _, word = asked.partition(" ")
-    return (
-        any(says(stem_of(word), {stem_of(said)}) for said in re.findall(rf"\b{degree} ([a-z]+)", text))
-        if word
-        else False
-    )
+    return any(word and says(stem_of(word), {stem_of(said)}) for said in re.findall(rf"\b{degree} ([a-z]+)", text))
 
 
 def _has_extreme(text: str, question: str) -> bool:

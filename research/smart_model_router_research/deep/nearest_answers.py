@@ -183,10 +183,12 @@ _MAKES = stems_of(
 )
 
 
-def _is_made_by(word: AskedWord, one: RankedStatement, asked: AskedValue) -> bool:
-    """Return whether a statement names the maker that a question asks for behind "by": "a patch by Jo Marsh"."""
-    text = one.statement.text
-    return asked.kind is AskedKind.BEING and word.stem in _MAKES and any(f" by {each}" in text for each in one.values)
+def _is_made_by(word: AskedWord, question: str, one: RankedStatement, asked: AskedValue) -> bool:
+    """Return whether a statement names the maker of a thing of the question behind it: "a patch by Jo Marsh"."""
+    if asked.kind is not AskedKind.BEING or word.stem not in _MAKES:
+        return False
+    made = (re.search(rf"(\w+) by {re.escape(each)}", one.statement.text) for each in one.values)
+    return any(match is not None and stem_of(match[1].lower()) in stems_of(question) for match in made)
 
 
 def is_near(one: RankedStatement, question: str, asked: AskedValue, words: Sequence[AskedWord]) -> bool:
@@ -198,7 +200,7 @@ def is_near(one: RankedStatement, question: str, asked: AskedValue, words: Seque
         return False
     noun = stem_of(asked.noun) if asked.noun and asked.kind in _OF_NOUN else ""
     needed = [word for word in words if word.is_needed and not word.is_name and one.worths[word.stem] < NAMED]
-    if not all(_is_made_by(word, one, asked) for word in needed):
+    if not all(_is_made_by(word, question, one, asked) for word in needed):
         return False
     names = [word for word in words if word.is_name]
     if not all(_is_spoken_of(word, one) for word in names) and not _is_called(names, one):

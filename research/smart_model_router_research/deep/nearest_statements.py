@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from smart_model_router_research.deep.asked_values import WHOLE, AskedKind, AskedValue, values_of
 from smart_model_router_research.deep.asked_words import AskedWord, compounds_of
@@ -211,5 +212,9 @@ def _is_asked(value: str, question: str) -> bool:
     if _WHERE.sub("", value.lower()).strip("$-/`\"'()") in question:
         return True
     words = [word.lower() for word in WORD.findall(value.replace("_", " "))]
-    asked = frozenset(WORD.findall(question))
-    return len(words) > 1 and sum(word in asked for word in words) >= len(words) * 0.6
+    return len(words) > 1 and sum(word in _words_in(question) for word in words) >= len(words) * 0.6
+
+
+@lru_cache(maxsize=64)
+def _words_in(question: str) -> frozenset[str]:
+    return frozenset(WORD.findall(question))

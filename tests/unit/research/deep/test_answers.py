@@ -331,6 +331,21 @@ def test_the_owner_that_another_page_names_is_a_rival(tmp_path: Path, other: str
             "New home directories below $HOME get a mode that each user tunes.",
             "The mode of new home directories is `0755`.",
         ),
+        (
+            "Who made the NTLM patch?",
+            "The NTLM patch was refused by Jo Marsh.",
+            "The NTLM patch by Jo Marsh is refused.",
+        ),
+        (
+            "Which port does approx use if I don't say anything?",
+            "If I say so, approx uses port 9999.",
+            "approx runs by default on port 9999, and uses it.",
+        ),
+        (
+            "Where are announcements forwarded to?",
+            "All announcements are not forwarded to mutt-users now.",
+            "All announcements are forwarded to mutt-users now.",
+        ),
     ],
 )
 def test_what_only_sounds_alike_is_not_found(tmp_path: Path, question: str, near: str, answer: str) -> None:

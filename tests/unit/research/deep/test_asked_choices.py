@@ -41,6 +41,8 @@ def test_other_questions_let_choose_from_nothing(question: str) -> None:
         ("A string search is faster than a tree search.", False),
         ("A string search is fast. So is a pattern search.", False),
         ("A pattern search is older than a string search.", False),
+        ("Nobody knows whether a pattern search is faster than a string search.", False),
+        ("A string search is faster than a tree search, while a pattern search is rare.", False),
     ],
 )
 def test_a_sentence_answers_that_compares_both_in_what_is_asked(text: str, answers: bool) -> None:
