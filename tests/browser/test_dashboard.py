@@ -13,7 +13,7 @@ import pytest
 
 from smart_model_router_providers.fault import Fault
 from tests.browser.fleet import OPEN_SECONDS, RESILIENCE, Stage, Watched, browsing, playwright, stage
-from tests.e2e.research_gateway import ADMIN, LONG, OTHER, TEAM, TOPIC, research_gateway
+from tests.e2e.research_gateway import ADMIN, LONG, OTHER, SILENT, TEAM, TOPIC, research_gateway
 
 pytestmark = pytest.mark.loopback
 PRIMARY = "ao/big"
@@ -247,7 +247,8 @@ def test_an_hour_of_pictures_of_200_targets_is_light(scene: Stage, look: Look) -
 def left_open(folder: Path) -> str:
     """Leave a run of a key that the gateway will not have any more; returns its id."""
     with research_gateway(folder, keys={"gone": {"key": "gone-key"}}) as gateway:
-        run = gateway.begin(LONG, {"authorization": "Bearer gone-key"})
+        gateway.model.set(SILENT)
+        run = gateway.begin(LONG, {"authorization": "Bearer gone-key"}, model="smart")
         gateway.served.stop()
     return run
 
@@ -309,7 +310,8 @@ def test_screenshots_of_research(tmp_path: Path, look: Look) -> None:
     """The card of research: two keys, a run that was interrupted, one that was cancelled."""
     left_open(tmp_path)
     with research_gateway(tmp_path) as gateway:
-        cancelled = gateway.begin(LONG, OTHER)
+        gateway.model.set(SILENT)
+        cancelled = gateway.begin(LONG, OTHER, model="smart")
         gateway.ask("POST", f"/research/{cancelled}/cancel", OTHER)
         topics = {TOPIC: TEAM, "When was Port Alder founded?": OTHER, "Which land has the largest area?": TEAM}
         for topic, key in topics.items():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from typing import Any
 
 import httpx2
 
+from smart_model_router_providers.fault import Fault, FaultServer
 from tests.e2e.gateways import SECONDS, Served, becomes, fleet, served
 
 TEAM = {"authorization": "Bearer team-key"}
@@ -24,7 +24,9 @@ KEYS = {
 }
 TOPIC = "What is the capital of Land 1?"
 LONG = " ".join(f"What is the {what} of Land {n}?" for n in range(1, 5) for what in ("capital", "population", "area"))
-"""Twelve questions: a run that takes a while."""
+"""Twelve questions."""
+SILENT = [Fault.hang()]
+"""The script of a model that takes each call and does not answer it."""
 DISPUTED = "When was Port Alder founded? What is the population of Port Alder?"
 TOWNS = {
     "one.md": "Port Alder was founded in 1871. The population of Port Alder is 12,400.\n",
@@ -49,10 +51,14 @@ def countries(folder: Path, count: int = 40) -> Path:
 
 @dataclass
 class ResearchGateway:
-    """A running gateway with research, over a folder that has its corpus, its runs and its data."""
+    """A running gateway with research, over a folder that has its corpus, its runs and its data.
+
+    `model` serves the model `smart`, which runs ask that are told to; what it says helps no run, and harms none.
+    """
 
     served: Served
     folder: Path
+    model: FaultServer
 
     def ask(self, method: str, path: str, key: Mapping[str, str] = TEAM, **options: Any) -> httpx2.Response:
         """Return the answer of one request."""
@@ -73,7 +79,8 @@ class ResearchGateway:
         return str(run)
 
     def begin_endless(self) -> str:
-        """Begin a run that does not end by itself, for its model never answers; returns its id."""
+        """Begin a run that goes on as long as the model is SILENT, which it is from now on; returns its id."""
+        self.model.set(SILENT)
         return self.begin(LONG, model="smart")
 
     def state(self, run: str, key: Mapping[str, str] = TEAM) -> str:
@@ -129,20 +136,10 @@ def research_gateway(
     section = {"gateway": True, "corpora": [str(corpus), str(towns)], **(research or {})}
     environ = {"SMART_ROUTER_DATA_DIR": str(data or folder / "data")}
     gateway = {"keys": KEYS if keys is None else keys, **sections.pop("gateway", {})}
-    with silent_model() as model:
-        base = {**fleet(), **model}
-        with served(
-            base, folder, arguments=arguments, environ=environ, research=section, gateway=gateway, **sections
-        ) as running:
-            yield ResearchGateway(running, folder)
-
-
-@contextmanager
-def silent_model() -> Generator[Mapping[str, Any]]:
-    """The configuration of a model whose provider takes each call and never answers; no offline run asks it."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        url = f"http://127.0.0.1:{server.getsockname()[1]}/v1"
-        yield {
-            "providers": {"p": {"kind": "openai_compatible", "base_url": url, "api_key": "k"}},
-            "models": {"smart": {"tiers": [{"targets": ["p/m"]}], "last_resort": []}},
-        }
+    with (
+        FaultServer() as model,
+        served(
+            fleet(model), folder, arguments=arguments, environ=environ, research=section, gateway=gateway, **sections
+        ) as running,
+    ):
+        yield ResearchGateway(running, folder, model)

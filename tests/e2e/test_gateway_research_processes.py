@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,24 +23,6 @@ def told_of(gateway: ResearchGateway, run: str, column: str) -> str:
     return str(one(gateway.folder / "data" / "runs.db", f"SELECT {column} FROM runs WHERE id = '{run}'"))
 
 
-def is_held_or_over(gateway: ResearchGateway, run: str) -> bool:
-    """Return whether a process has taken a run, or it has ended."""
-    return told_of(gateway, run, "owner || state") != "running"
-
-
-def caught(gateway: ResearchGateway) -> tuple[str, int]:
-    """Begin runs until the process of one has been stopped before its end; return the run and that process."""
-    while True:
-        run = gateway.begin(LONG)
-        assert becomes(partial(is_held_or_over, gateway, run))
-        if owner := told_of(gateway, run, "owner"):
-            pid = int(owner.split(":")[1])
-            os.kill(pid, signal.SIGSTOP)
-            if told_of(gateway, run, "state") == "running":
-                return run, pid
-            os.kill(pid, signal.SIGCONT)  # the run was over too soon
-
-
 def followed(gateway: ResearchGateway, run: str, events: list[Mapping[str, Any]]) -> None:
     """Read the events of a run to its end, on as many connections as that takes."""
 
@@ -58,7 +39,7 @@ def followed(gateway: ResearchGateway, run: str, events: list[Mapping[str, Any]]
 
 def is_as_undisturbed(gateway: ResearchGateway, run: str) -> bool:
     """Return whether the files of a run are those of another one with the same inputs, which nothing disturbs."""
-    again = gateway.begin(LONG)
+    again = gateway.begin(LONG, model="smart")
     assert gateway.ended(again)["status"] == "completed"
     assert verify(gateway.runs_folder / run).is_sound
     return comparable(gateway.runs_folder / run) == comparable(gateway.runs_folder / again)
@@ -75,8 +56,10 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ResearchGateway]:
 
 def test_another_worker_goes_on_with_the_run_of_one_that_was_killed(pair: ResearchGateway) -> None:
     """It ends once, with the same report; its reader, on any worker, gets each event once."""
-    run, pid = caught(pair)
-    os.kill(pid, signal.SIGKILL)
+    run = pair.begin_endless()
+    assert becomes(lambda: bool(told_of(pair, run, "owner")))
+    pair.model.set(None)
+    os.kill(int(told_of(pair, run, "owner").split(":")[1]), signal.SIGKILL)
     events: list[Mapping[str, Any]] = []
     followed(pair, run, events)
     told = pair.ended(run)
@@ -99,13 +82,11 @@ def test_a_run_of_another_process_is_cancelled(pair: ResearchGateway, tmp_path: 
         assert pair.ended(run)["state"] == other.state(run) == "cancelled"
 
 
-def test_the_next_start_goes_on_with_the_run_of_a_gateway_that_was_stopped(
-    tmp_path: Path,
-) -> None:
+def test_the_next_start_goes_on_with_the_run_of_a_gateway_that_was_stopped(tmp_path: Path) -> None:
     """SIGTERM ends streams and breaks the run off at once; it belongs to its key then as before."""
     events: list[Mapping[str, Any]] = []
     with research_gateway(tmp_path) as gateway:
-        run = gateway.begin(LONG)
+        run = gateway.begin_endless()
         reading = gateway.events(run)
         events.append(next(reading))
         assert gateway.served.stop() == 0

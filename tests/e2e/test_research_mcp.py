@@ -17,12 +17,15 @@ from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
+from smart_model_router_providers.fault import FaultServer
 from tests.e2e.command import program
 from tests.e2e.eventually import becomes
+from tests.e2e.gateways import fleet
 from tests.e2e.research_gateway import (
     ADMIN,
     LONG,
     OTHER,
+    SILENT,
     TEAM,
     TOPIC,
     ResearchGateway,
@@ -51,6 +54,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return found
 
 
+@pytest.fixture
+def asks_a_silent_model(folder: Path) -> Iterator[str]:
+    """A configuration whose runs do not end by themselves."""
+    with FaultServer(SILENT) as model:
+        config = folder / "silent.json"
+        config.write_text(json.dumps(fleet(model, research={"model": "smart"})), encoding="utf-8")
+        yield str(config)
+
+
 @asynccontextmanager
 async def over_http(gateway: ResearchGateway, key: Mapping[str, str], mode: str = "auto") -> AsyncGenerator[Client]:
     """A client of the gateway with a key."""
@@ -61,9 +73,9 @@ async def over_http(gateway: ResearchGateway, key: Mapping[str, str], mode: str 
 
 
 @asynccontextmanager
-async def over_stdio(folder: Path, mode: str = "auto") -> AsyncGenerator[Client]:
+async def over_stdio(folder: Path, mode: str = "auto", *options: str) -> AsyncGenerator[Client]:
     """A client of a process of its own."""
-    arguments = ["research", "mcp", "--corpus", str(folder / "atlas")]
+    arguments = ["research", "mcp", "--corpus", str(folder / "atlas"), *options]
     environ = {"SMART_ROUTER_DATA_DIR": str(folder / "data")}
     server = StdioServerParameters(command=program(), args=arguments, env=environ, cwd=folder)
     with (folder / "stderr.log").open("w", encoding="utf-8") as log:
@@ -162,6 +174,14 @@ async def test_the_tools_over_stdio(folder: Path, mode: str) -> None:
         await documents_are_found_and_fetched(client)
         await a_run_is_followed_to_its_report(client)
         await bad_input_is_told(client)
+    assert (folder / "stderr.log").read_text(encoding="utf-8") == ""
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_call_over_stdio_that_is_cancelled(folder: Path, asks_a_silent_model: str, mode: str) -> None:
+    """Its run is, too, and stderr does not say that it could be gone on with."""
+    async with over_stdio(folder, mode, "--config", asks_a_silent_model) as client:
         await a_call_that_is_cancelled_cancels_its_run(client, folder / "data" / "runs.db")
     assert (folder / "stderr.log").read_text(encoding="utf-8") == ""
 
@@ -174,9 +194,16 @@ async def test_the_tools_over_http(gateway: ResearchGateway, mode: str) -> None:
         await documents_are_found_and_fetched(client)
         run = await a_run_is_followed_to_its_report(client)
         await bad_input_is_told(client)
-        if mode == "auto":  # with a handshake the end of a stream says nothing
-            await a_call_that_is_cancelled_cancels_its_run(client, gateway.folder / "data" / "runs.db")
     assert gateway.state(run) == "completed"
+
+
+@pytest.mark.asyncio
+async def test_a_call_over_http_that_is_cancelled(tmp_path: Path) -> None:
+    """The end of its stream says so; with a handshake, as clients speak it in the mode `legacy`, it says nothing."""
+    with research_gateway(tmp_path, research={"model": "smart"}) as gateway:
+        gateway.model.set(SILENT)
+        async with over_http(gateway, TEAM) as client:
+            await a_call_that_is_cancelled_cancels_its_run(client, tmp_path / "data" / "runs.db")
 
 
 @pytest.mark.asyncio
@@ -203,28 +230,31 @@ def test_a_wrong_key_is_refused_before_anything_is_read(gateway: ResearchGateway
 
 
 @pytest.mark.asyncio
-async def test_a_client_over_stdio_that_goes_leaves_its_run_to_be_gone_on_with(tmp_path: Path) -> None:
+async def test_a_client_over_stdio_that_goes_leaves_its_run_to_be_gone_on_with(
+    folder: Path, asks_a_silent_model: str
+) -> None:
     """The end of stdin is no cancellation: stderr says how the run goes on."""
-    countries(tmp_path / "atlas")
     runs: list[str] = []
 
     async def hear(progress: float, total: float | None, message: str | None) -> None:
         runs.extend(re.findall(r"^run (\S+)$", message or ""))
 
-    async with over_stdio(tmp_path) as client:
+    async with over_stdio(folder, "auto", "--config", asks_a_silent_model) as client:
         call = asyncio.create_task(client.call_tool("deep_research", {"topic": LONG}, progress_callback=hear))
         assert await becomes(lambda: bool(runs))
     with pytest.raises(BaseException):  # noqa: B017, PT011 - of a connection that is gone; which one is the client's
         await call
-    assert one(tmp_path / "data" / "runs.db", "SELECT state || owner FROM runs") == "running"
-    told_last = (tmp_path / "stderr.log").read_text(encoding="utf-8")
+    assert one(folder / "data" / "runs.db", f"SELECT state || owner FROM runs WHERE id = '{runs[0]}'") == "running"
+    told_last = (folder / "stderr.log").read_text(encoding="utf-8")
     assert told_last == f"interrupted; to go on: smr research resume {runs[0]}\n"
 
 
 @pytest.mark.asyncio
 async def test_a_gateway_that_stops_answers_calls_that_wait(tmp_path: Path) -> None:
     """With the run as it stands; the next start goes on with it."""
-    with research_gateway(tmp_path) as gateway:
+    research = {"model": "smart"}
+    with research_gateway(tmp_path, research=research) as gateway:
+        gateway.model.set(SILENT)
         runs: list[str] = []
 
         async def hear(progress: float, total: float | None, message: str | None) -> None:
@@ -238,5 +268,5 @@ async def test_a_gateway_that_stops_answers_calls_that_wait(tmp_path: Path) -> N
             result = told(await call)
         assert (result["run"], result["state"], result["report"]) == (runs[0], "running", "")
         assert await asyncio.to_thread(gateway.served.process.wait, 30.0) == 0
-    with research_gateway(tmp_path) as gateway:
+    with research_gateway(tmp_path, research=research) as gateway:
         assert gateway.ended(runs[0])["state"] == "completed"

@@ -26,6 +26,7 @@ from smart_model_router_research.engine import (
     RunStore,
     StoredRun,
     StoredStep,
+    StoreUnavailable,
     WorkflowChanged,
 )
 from smart_model_router_research.engine.protocol import HEARTBEAT_SECONDS, LEASE_SECONDS
@@ -130,13 +131,19 @@ class ResearchHost:
         """The ids of the runs that go on here."""
         return self._hosted.keys()
 
-    async def aclose(self) -> None:
-        """Break off what goes on here, so that it can be gone on with, and close the store; safe to call twice."""
-        tasks = [each.task for each in self._hosted.values() if each.task is not None]
-        for task in tasks:
+    async def aclose(self) -> Sequence[str]:
+        """Break off what goes on here and close the store; safe to call twice.
+
+        Returns the ids of the runs that were left to be gone on with: not of those that had ended, or been cancelled,
+        and had not come to rest here.
+        """
+        tasks = {run_id: each.task for run_id, each in self._hosted.items() if each.task is not None}
+        for task in tasks.values():
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*tasks.values(), return_exceptions=True)
+        left = [run_id for run_id in tasks if await self._is_left(run_id)]
         await self._store.aclose()
+        return left
 
     # -------------------------------------------------------------------------------------------- to run
 
@@ -305,6 +312,15 @@ class ResearchHost:
             return self._read[2]
 
     # -------------------------------------------------------------------------------------------- insides
+
+    async def _is_left(self, run_id: str) -> bool:
+        """Return whether a run can be gone on with, as far as is known."""
+        try:
+            return (await self._store.load(run_id)).state in OPEN
+        except RunNotFound:
+            return False
+        except StoreUnavailable:
+            return True
 
     def _take(
         self, inputs: RunInputs, run_id: str, owner: str, *, most: int | None = None, is_known: bool = False

@@ -100,9 +100,7 @@ async def _serve_with(
     try:
         await research_server(lambda _: desk, over_stdio=True).run_stdio_async()
     finally:
-        left = list(host.running)
-        await host.aclose()
-        for run in left:
+        for run in await host.aclose():
             print_line(f"interrupted; to go on: smr research resume {run}")
 
 

@@ -7,7 +7,8 @@ import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -16,11 +17,13 @@ from smart_model_router_research.deep.corpus_file import CorpusError
 from smart_model_router_research.engine import (
     NewRun,
     RunEventKind,
+    RunLease,
     RunNotFound,
     RunState,
     SqliteRunStore,
     StepResult,
     StepState,
+    StoreUnavailable,
     TooManyRuns,
 )
 from smart_model_router_research.pipeline.deep_research import origin_of
@@ -31,6 +34,20 @@ from tests.research_worlds import AS_OF, PAGES
 
 NOW = 1_782_900_000.0
 TOPIC = "What is the capital of Arland?"
+Store = TypeVar("Store", bound=SqliteRunStore)
+
+
+class NeverLetsGo(SqliteRunStore):
+    """A store that takes forever to let go of a run that has ended. `ended` is set when one has."""
+
+    ended: asyncio.Event
+
+    async def release(self, lease: RunLease) -> None:
+        """Wait for the end of the process."""
+        if (await self.load(lease.run_id)).state is RunState.COMPLETED:
+            self.ended.set()
+            await asyncio.Event().wait()
+        await super().release(lease)
 
 
 class Server:
@@ -44,14 +61,16 @@ class Server:
         for name, text in PAGES.items():
             (self.pages / name).write_text(text, encoding="utf-8")
 
-    def store(self) -> SqliteRunStore:
+    def store(self, kind: type[Store]) -> Store:
         """Return the store of the process."""
-        return SqliteRunStore(self.folder / "runs.db", here=lambda: ClockReading("boot", self.now, self.now))
+        return kind(self.folder / "runs.db", here=lambda: ClockReading("boot", self.now, self.now))
 
     @asynccontextmanager
-    async def host(self) -> AsyncGenerator[ResearchHost]:
+    async def host(self, store: SqliteRunStore | None = None) -> AsyncGenerator[ResearchHost]:
         """A process with a host."""
-        host = ResearchHost(self.store(), self.folder / "runs", self.folder / "cache", wall=lambda: self.now)
+        host = ResearchHost(
+            store or self.store(SqliteRunStore), self.folder / "runs", self.folder / "cache", wall=lambda: self.now
+        )
         try:
             yield host
         finally:
@@ -68,7 +87,7 @@ class Server:
         known: dict[str, Any] = {"workflow_hash": workflow.hash, "step_hashes": workflow.step_hashes, "engine": "kahn"}
         inputs = workflow.with_defaults(self.inputs().as_inputs())
         run = NewRun(run_id=run_id, workflow=NAME, inputs=inputs, origin=origin_of(owner), **{**known, **others})
-        store = self.store()
+        store = self.store(SqliteRunStore)
         await store.create(run)
         await store.aclose()
 
@@ -157,11 +176,39 @@ async def test_a_server_that_ends_leaves_its_runs_to_the_next(server: Server) ->
 
 
 @pytest.mark.asyncio
+async def test_a_host_that_ends_tells_what_it_left(server: Server) -> None:
+    """No run that has ended but has not come to rest, and none that was not known yet."""
+    store = server.store(NeverLetsGo)
+    store.ended = asyncio.Event()
+    async with server.host(store) as host:
+        await host.begin(server.inputs(), "x")
+        await store.ended.wait()
+        left = await host.begin(server.inputs(), "x")
+        beginning = asyncio.create_task(host.begin(server.inputs(), "y"))
+        await asyncio.sleep(0)
+        assert len(host.running) == 3
+        assert await host.aclose() == [left]
+        assert await host.aclose() == []
+        with pytest.raises(asyncio.CancelledError):
+            await beginning
+
+
+@pytest.mark.asyncio
+async def test_a_run_of_a_store_that_fails_counts_as_left(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Better told once too often than lost."""
+    store = server.store(SqliteRunStore)
+    async with server.host(store) as host:
+        left = await host.begin(server.inputs(), "x")
+        monkeypatch.setattr(store, "load", AsyncMock(side_effect=StoreUnavailable("runs.db", "it is away")))
+        assert await host.aclose() == [left]
+
+
+@pytest.mark.asyncio
 async def test_a_run_that_ends_its_processes_is_left_alone(server: Server, caplog: pytest.LogCaptureFixture) -> None:
     """Gone on with some times and no step settled: the next process does not; a step that settles counts anew."""
     for run_id, settles in (("bad", False), ("slow", True)):
         await server.broken_off(run_id)
-        store = server.store()
+        store = server.store(SqliteRunStore)
         for at in range(MOST_RESUMED):
             lease = await store.lease(run_id, f"process {at}")
             await store.record(lease, RunEventKind.RUN_RESUMED)
