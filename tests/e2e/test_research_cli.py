@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from smart_model_router_providers.fault import Fault, FaultServer
 from smart_model_router_research.deep.verifying import verify
 from tests.e2e.command import SECONDS, Smr
+from tests.e2e.gateways import fleet
 
 PAGES = {
     "corpus.yaml": "{name: Alder, publisher: P, tier: A, primary: true, independence: document, as_of: 2026-03-01}\n",
@@ -121,15 +124,19 @@ def test_a_withheld_report_is_shown_once_a_person_accepts_it(smr: Smr) -> None:
     assert "12,400" in accepted.stdout
 
 
-TOWNS = "Alverton Borsted Cranfield Dunmore Elstow Farnham Gosling Harwick Islip Jarrow Kelby Luton".split()
-MANY = " ".join(f"What is the population of {town}?" for town in TOWNS)
+@pytest.fixture
+def silent() -> Iterator[FaultServer]:
+    """A model that takes each call and does not answer it, so that no run that asks it ends by itself."""
+    with FaultServer([Fault.hang()]) as server:
+        yield server
 
 
-def test_ctrl_c_stops_a_run_so_that_it_can_go_on(smr: Smr) -> None:
+def test_ctrl_c_stops_a_run_so_that_it_can_go_on(smr: Smr, silent: FaultServer) -> None:
     """It prints the command that does, from any folder; watching it says so too."""
-    towns = {f"{town}.md": f"# {town}\n\nThe population of {town} is {at}700.\n" for at, town in enumerate(TOWNS, 1)}
-    written(smr.folder / "docs", {**PAGES, **towns})
-    running = smr.start("research", "run", MANY, "--corpus", "docs", *AS_OF)
+    config = written(smr.folder, {"silent.json": json.dumps(fleet(silent))}) / "silent.json"
+    written(smr.folder / "docs", PAGES)
+    asked = ("--corpus", "docs", *AS_OF, "--config", str(config), "--model", "smart")
+    running = smr.start("research", "run", TOPIC, *asked)
     assert running.stderr is not None
     run = running.stderr.readline().decode().split()[1]
     running.send_signal(signal.SIGINT)
@@ -148,10 +155,11 @@ def test_ctrl_c_stops_a_run_so_that_it_can_go_on(smr: Smr) -> None:
     assert (lost.returncode, "not there" in lost.stderr) == (2, True)
     (smr.folder / "moved").rename(smr.folder / "docs")
     smr.folder = written(smr.folder / "elsewhere", {})
-    done = smr("research", "resume", run)
+    silent.set(None)
+    done = smr("research", "resume", run, "--config", str(config))
     assert done.returncode == 0, done.stderr
     assert "  it goes on\n" in done.stderr
-    assert "The population of Harwick is 8700." in done.stdout
+    assert "Port Alder was founded in 1871." in done.stdout
 
 
 def test_a_list_says_what_it_leaves_out(smr: Smr) -> None:
