@@ -294,6 +294,8 @@ def values_of(asked: AskedValue, text: str, common: Iterable[str] = frozenset())
         found = list(_FINDERS[asked.kind].finditer(text))
     if asked.kind in (AskedKind.NUMBER, AskedKind.COUNT):
         found = [match for match in found if not _YEAR.fullmatch(match[0]) and not _is_reference(match, text)]
+    if asked.kind is AskedKind.NUMBER and asked.noun:  # "7 runlevels" names no runlevel
+        found = [match for match in found if not text[match.end() :].startswith(f" {asked.noun}s")]
     return [FoundValue(match[0], *match.span()) for match in found]
 
 

@@ -35,6 +35,10 @@ _ADVERBIAL = re.compile(r"(?:in|on|at|by|for|with|from|to|as|under|after|before|
 _MOST_WORDS = 25
 
 
+_CLAUSE = re.compile(r"(?:where|when|why|how|because) ", re.IGNORECASE)
+"""The beginning of what "this is where it comes in" says: it names nothing."""
+
+
 def said_of(text: str, pattern: QuestionPattern, match: Vouching) -> str | None:
     """Return what a sentence says of the thing asked for; None where it says something else."""
     flat = " ".join(text.split())
@@ -59,6 +63,8 @@ def _at(
         return None
     end = _CLAUSE_END.search(right)
     said = right[: end.start()] if end else right
+    if _CLAUSE.match(said):
+        return None
     first = _PARTICIPLE.match(said)
     if first is not None and stem_of(first[0].split()[-1].lower()) not in {
         s for term in pattern.terms for s in term.others

@@ -213,7 +213,7 @@ def said_above(statement: Statement, document: ReadDocument) -> frozenset[str]:
     return found | stems_of(" ".join(antecedents(statement, document)))
 
 
-_NAMES = re.compile(r"(?<=\w )[A-Z]\w+(?: [A-Z]\w+)*")
+_NAMES = re.compile(r"(?<=\w )[A-Z]\w+(?: [A-Z]\w*)*")
 
 
 def is_of_longer_name(question: str, text: str) -> bool:

@@ -38,6 +38,8 @@ LEAST: Mapping[AskedKind, float] = {
     **dict.fromkeys(WHOLE, 0.8),
 }
 """The least share of a question's words, by weight, that stand near: the more, the less a value of the kind tells."""
+LEAD, LEAST_ALONE = 0.2, 0.65
+"""The distance to the next best statement from which a whole sentence stands alone, and the least share near it."""
 LEAST_OWN = 0.3
 """The least share that the statement itself has."""
 LEAST_OWN_OF_COUNTS = 0.15
@@ -120,9 +122,16 @@ def _fitting(
 ) -> list[RankedStatement]:
     return [
         one
-        for one in statements
-        if is_near(one, question, asked, words) and is_said(question, _found(one, words), words, is_of_many=is_of_many)
+        for at, one in enumerate(statements)
+        if is_near(one, question, asked, words, is_alone=is_of_many and at == 0 and _is_alone(statements))
+        and is_said(question, _found(one, words), words, is_of_many=is_of_many)
     ]
+
+
+def _is_alone(statements: Sequence[RankedStatement]) -> bool:
+    """Return whether no other text comes close to the best of statements."""
+    best = statements[0]
+    return all(best.score - one.score >= LEAD for one in statements[1:] if one.statement.text != best.statement.text)
 
 
 def defined_near(name: str, documents: Sequence[ReadDocument]) -> list[FoundAnswer]:
@@ -191,11 +200,18 @@ def _is_made_by(word: AskedWord, question: str, one: RankedStatement, asked: Ask
     return any(match is not None and stem_of(match[1].lower()) in stems_of(question) for match in made)
 
 
-def is_near(one: RankedStatement, question: str, asked: AskedValue, words: Sequence[AskedWord]) -> bool:
-    """Return whether enough of a question stands near a statement to take it for the answer."""
+def is_near(
+    one: RankedStatement, question: str, asked: AskedValue, words: Sequence[AskedWord], *, is_alone: bool = False
+) -> bool:
+    """Return whether enough of a question stands near a statement to take it for the answer.
+
+    Of a whole sentence less is enough where no other one comes close, `is_alone`, and it speaks of what is asked for.
+    """
     if compares(question, one.statement.text):
         return True
     least = LEAST[AskedKind.NUMBER if one.is_beside_noun else asked.kind]
+    if is_alone and asked.kind in WHOLE and (not asked.noun or one.worths.get(stem_of(asked.noun), 0.0) >= SPOKEN_OF):
+        least = LEAST_ALONE
     if one.near < least or one.own < (LEAST_OWN_OF_COUNTS if asked.kind is AskedKind.COUNT else LEAST_OWN):
         return False
     noun = stem_of(asked.noun) if asked.noun and asked.kind in _OF_NOUN else ""

@@ -17,7 +17,7 @@ from smart_model_router_research.deep.asked_extremes import (
 )
 from smart_model_router_research.deep.asked_relations import AskedRelation, asked_relation, is_name, nested_question
 from smart_model_router_research.deep.claims import ClaimKind, ResearchClaim, SubQuestion
-from smart_model_router_research.deep.fitting import telling_words
+from smart_model_router_research.deep.fitting import says, telling_words
 from smart_model_router_research.deep.folding import fold
 from smart_model_router_research.deep.found_answers import FoundAnswer
 from smart_model_router_research.deep.inferences import Operation
@@ -36,6 +36,9 @@ from smart_model_router_research.deep.session import MANY_HITS, TITLE_HITS, Docu
 from smart_model_router_research.deep.sources import StoredDocument
 from smart_model_router_research.deep.topics import plan_questions
 from smart_model_router_research.deep.values import items_of
+
+AT_ONCE = 0.7
+"""The share of the words of a question of two steps that one statement says which answers it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +103,7 @@ class OfflineSession(SearchSession):
             return asked
         if pattern.clause and pattern.superlative is None:
             if pattern.is_named:
-                return await self._joined(pattern)
+                return await self._joined(pattern) or self._at_once(await self._nearest(pattern), pattern)
             if found := await self._joined_by_words(pattern):
                 return found
         if pattern.rivals:
@@ -181,6 +184,13 @@ class OfflineSession(SearchSession):
             scope = f"{pattern.clause} in these sources"
             found += self._inferred(Operation.JOIN, [first, second], scope)
         return found
+
+    @staticmethod
+    def _at_once(claims: Sequence[ResearchClaim], pattern: QuestionPattern) -> list[ResearchClaim]:
+        """Return the claims that say by themselves what a question of two steps asks."""
+        words = telling_words(pattern.text)
+        said = [(claim, stems_of(claim.text)) for claim in claims]
+        return [claim for claim, stems in said if sum(says(word, stems) for word in words) >= AT_ONCE * len(words)]
 
     async def _joined_by_words(self, pattern: QuestionPattern) -> list[ResearchClaim]:
         """Find the one name near what a clause says of which the rest of the question is known, and join both."""

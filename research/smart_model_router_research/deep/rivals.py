@@ -60,7 +60,7 @@ def rivals_of(
     moved = [each for document in documents for each in _moved(pattern, document)]
     known = [(each.evidence[0].doc_id, fold(each.evidence[0].quote)) for each in claims if each.evidence]
     is_past = any(_OVER.search(claim.text) for claim in claims)
-    is_labelled = all(label_of(each.evidence[0].quote) is not None for each in claims if each.evidence)
+    has_value = not any(is_polar(claim) for claim in claims)
     found: list[FoundAnswer] = []
     for one in (*direct, *near, *moved):
         statement = one.statement
@@ -69,8 +69,8 @@ def rivals_of(
         if kind is not AskedKind.INSTANT and is_past is not bool(_OVER.search(statement.text)):
             continue
         is_whole = fold(one.value).rstrip(".") == fold(statement.text).rstrip(".")
-        if is_labelled and is_whole and not _DENIES.search(statement.text):
-            continue  # a sentence without a value of its own has the words by chance, a label by its form
+        if is_whole and has_value and not _DENIES.search(statement.text):
+            continue  # a sentence without a value of its own has the words by chance
         if (one in moved or _says_asked(question, one)) and all(_is_other(one, claim) for claim in claims):
             found += [one] * all(_differ(one, each) for each in found)
     return found[:MOST_RIVALS]

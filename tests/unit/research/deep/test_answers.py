@@ -7,7 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from smart_model_router_research.deep import OfflineAnswer, answer_offline, compare_claims, plan_questions
+from smart_model_router_research.deep import (
+    OfflineAnswer,
+    answer_offline,
+    compare_claims,
+    find_contradictions,
+    plan_questions,
+)
 from smart_model_router_research.deep.claims import Relation
 from smart_model_router_research.deep.corpus_file import parse_corpus
 from smart_model_router_research.deep.corpus_search import CorpusSearch
@@ -422,6 +428,45 @@ def test_a_sentence_that_only_has_the_words_disputes_no_label(tmp_path: Path, se
         ),
         ("Who made the NTLM patch?", "There is a patch by Grant Edwards to add NTLM authentication.", "Grant Edwards"),
         (
+            "Where does the mill keep its trusted gpg keys?",
+            (
+                "The program mill-key manages rings of gpg keys. The ring is kept in the file /etc/mill/trusted.gpg."
+                "\n\nThe gpg keys are kept by the mill, and managing the trusted keys is where the safe mill comes in."
+            ),
+            "/etc/mill/trusted.gpg",
+        ),
+        (
+            "Which FTPd developer did the patch that stops people typing their SSH account into anonymous FTP?",
+            (
+                "Users of anonymous FTP might try to log in. To avoid that, FTPd developer Jo Marsh has created a "
+                "patch that prevents people typing into the anonymous FTP server a valid SSH account."
+            ),
+            "Jo Marsh",
+        ),
+        (
+            "Where is the AIDE database file?",
+            (
+                "The AIDE tool checks files against an image of the system. This image is stored as a database "
+                "(/var/lib/aide/aide.db) with the facts on all files.\n\nSince AIDE uses a local database to compare "
+                "the states of the files, the worth of its results is that of the database."
+            ),
+            "/var/lib/aide/aide.db",
+        ),
+        (
+            "Which base do the numbers in a message id use on Mac OS X?",
+            "In the Darwin operating system (Mac OS X), base 36 is used for the message id and its numbers.",
+            "base 36",
+        ),
+        (
+            "Which runlevel does Kiwi boot into by default?",
+            (
+                "## The boot of Kiwi\n\nLike most systems, Kiwi has 7 runlevels to boot into:\n\n- 0 (halt),\n\n"
+                "Kiwi comes with id=2, which tells that the default runlevel will be '2' when the state of many users "
+                "is entered."
+            ),
+            "2",
+        ),
+        (
             "Which environment variable has lookups with several addresses?",
             "For lookups with several addresses have the RESOLV_MULTI environment variable set:",
             "RESOLV_MULTI",
@@ -429,9 +474,35 @@ def test_a_sentence_that_only_has_the_words_disputes_no_label(tmp_path: Path, se
     ],
 )
 def test_values_are_read_from_prose(tmp_path: Path, question: str, text: str, value: str) -> None:
-    """In parentheses, of the question's letters, behind "to" and "by", with an address, before a colon, by default."""
+    """In parentheses, of the question's letters, behind "to" and "by", with an address, before a colon, by default.
+
+    A clause is no place, a sentence without a place disputes none, and one sentence can say both steps of a question.
+    """
     (tmp_path / "page.md").write_text(f"# Page\n\n{text}\n", encoding="utf-8")
-    assert value in " ".join(ask(question, asyncio.run(corpus(tmp_path))).values)
+    answer = ask(question, asyncio.run(corpus(tmp_path)))
+    assert value in " ".join(answer.values)
+    assert not find_contradictions(answer.claims)
+
+
+@pytest.mark.parametrize(
+    ("another", "is_answered"),
+    [
+        ("The daemon of the printer writes its log once a day.", True),
+        ("You can allow people access to crontab by groups, in which you list the only users that are allowed.", False),
+    ],
+)
+def test_of_hundreds_of_statements_one_that_stands_alone_may_say_less(
+    tmp_path: Path, another: str, is_answered: bool
+) -> None:
+    """It answers with less of the question's words, where no other one comes close."""
+    text = (
+        "You can restrict access to crontab by creating an explicit file (whitelist) in /etc/cron.allow, in which you "
+        "indicate the only users that are allowed to schedule commands."
+    )
+    others = "\n\n".join(f"The town number {at} lies on the river, and has a mill." for at in range(300))
+    (tmp_path / "page.md").write_text(f"# Page\n\n{text}\n\n{others}\n\n{another}\n", encoding="utf-8")
+    answer = ask("How can I allow only a handful of people to use crontab?", asyncio.run(corpus(tmp_path)))
+    assert answer.values == ((text,) if is_answered else ())
 
 
 PLANS = """# Offer

@@ -57,6 +57,7 @@ def test_a_claim_without_a_value_of_its_own_is_weak(question: str, quote: str, v
         ("How many inhabitants does Elton Near have?", "Elton Near has 5,706 inhabitants.", False),
         ("How many inhabitants does Elton have?", "It has 40 inhabitants.", False),
         ("how many people live in elton", "Elton Near has 40.", False),
+        ("Which base is used on Mac OS X?", "Base 36 is used on Mac OS X.", False),
     ],
 )
 def test_a_longer_name_is_another_thing(question: str, text: str, is_longer: bool) -> None:
