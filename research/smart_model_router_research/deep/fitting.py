@@ -38,7 +38,8 @@ LIGHT = frozenset(
     "after before since until during above below most least first last out live lives "
     "go goes went back bring brings brought say says said tell tells year years date day days month time number set "
     "today now moment long much many far often old any ever still already just too also really actually exactly "
-    "happen happens other another anything something anyone someone default not more less called call".split()
+    "happen happens other another anything something anyone someone default not more less called call roughly "
+    "approximately".split()
 )
 """Words of questions that say nothing by themselves, or are judged by rules of their own."""
 _MEASURES: Mapping[str, str] = {

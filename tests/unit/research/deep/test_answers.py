@@ -428,6 +428,11 @@ def test_a_sentence_that_only_has_the_words_disputes_no_label(tmp_path: Path, se
         ),
         ("Who made the NTLM patch?", "There is a patch by Grant Edwards to add NTLM authentication.", "Grant Edwards"),
         (
+            "Roughly how many ferns are there in the glasshouse?",
+            "In the glasshouse there are many ferns (more than 450).",
+            "450",
+        ),
+        (
             "Where does the mill keep its trusted gpg keys?",
             (
                 "The program mill-key manages rings of gpg keys. The ring is kept in the file /etc/mill/trusted.gpg."
