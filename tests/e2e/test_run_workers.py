@@ -64,11 +64,21 @@ def _settled(url: str) -> int:
     return row[0] if row else 0
 
 
+def _standing(url: str) -> list[tuple[object, ...]]:
+    """Return how each run stands, here and at DBOS: for the message of a test that waits in vain."""
+    query = (
+        "SELECT id, state, owner, status, queue_name, executor_id FROM smr_runs.runs"
+        " LEFT JOIN smr_dbos.workflow_status ON workflow_uuid = id"
+    )
+    with psycopg.connect(url) as connection:
+        return connection.execute(query).fetchall()
+
+
 def _wait_for(url: str, settled: int) -> None:
     """Wait until so many steps of all runs have settled."""
     end = time.monotonic() + PATIENCE
     while _settled(url) < settled:
-        assert time.monotonic() < end
+        assert time.monotonic() < end, _standing(url)
         time.sleep(0.02)  # noqa: TID251 - other processes are waited for
 
 
@@ -81,7 +91,7 @@ def _one_that_holds(url: str, workers: Mapping[str, StartedProgram], dice: rando
             pids = {pid for (pid,) in connection.execute(query).fetchall()}
             if holding := sorted(name for name, worker in workers.items() if str(worker.pid) in pids):
                 return dice.choice(holding)
-            assert time.monotonic() < end
+            assert time.monotonic() < end, _standing(url)
             time.sleep(0.02)  # noqa: TID251 - as above
 
 
@@ -91,20 +101,21 @@ def _wait_until_overtaken(url: str, pid: int) -> None:
     query = "SELECT count(*) FROM smr_runs.runs WHERE state = 'running' AND owner LIKE %s"
     with psycopg.connect(url, autocommit=True) as connection:
         while connection.execute(query, (f"%:{pid}:%",)).fetchone() != (0,):
-            assert time.monotonic() < end
+            assert time.monotonic() < end, _standing(url)
             time.sleep(0.02)  # noqa: TID251 - as above
 
 
 def _wait_for_the_end(url: str) -> None:
     end = time.monotonic() + PATIENCE
     while any(run.state in OPEN for run, _ in asyncio.run(_read(url))):
-        assert time.monotonic() < end
+        assert time.monotonic() < end, _standing(url)
         time.sleep(0.2)  # noqa: TID251 - as above
 
 
 def test_a_run_whose_worker_died_before_it_held_it_is_queued_again(server: PostgresServer, tmp_path: Path) -> None:
     """DBOS alone leaves it to a process that is gone; a worker finds it when no process has held it for a lease."""
     url, program = server.new_database(), Path(worker_program.__file__)
+    (tmp_path / "go").touch()
     assert "queued" in StartedProgram(program, "enqueue", url, tmp_path, 1).communicate(timeout=PATIENCE)[0]
     with psycopg.connect(url, autocommit=True) as hand:
         taken = "UPDATE smr_dbos.workflow_status SET status = 'PENDING', executor_id = 'gone' WHERE status = 'ENQUEUED'"
@@ -117,6 +128,27 @@ def test_a_run_whose_worker_died_before_it_held_it_is_queued_again(server: Postg
         worker.communicate(timeout=PATIENCE)
     ((run, _),) = asyncio.run(_read(url))
     assert run.state is RunState.COMPLETED
+
+
+def test_a_run_whose_end_alone_was_lost_ends(server: PostgresServer, tmp_path: Path) -> None:
+    """Its steps have settled and DBOS is through with it when the server goes away: a worker that looks ends it."""
+    url, program = server.new_database(), Path(worker_program.__file__)
+    (tmp_path / "go").touch()
+    assert "queued" in StartedProgram(program, "enqueue", url, tmp_path, 1).communicate(timeout=PATIENCE)[0]
+    worker = StartedProgram(program, "work", f"{url}?application_name=w", tmp_path)
+    try:
+        _wait_for_the_end(url)
+        with psycopg.connect(url) as hand:
+            hand.execute("DELETE FROM smr_runs.events WHERE kind = 'run_ended'")
+            assert hand.execute("UPDATE smr_runs.runs SET state = 'running', outputs = '{}'").rowcount == 1
+        _wait_for_the_end(url)
+    finally:
+        worker.kill()
+        worker.communicate(timeout=PATIENCE)
+    ((run, events),) = asyncio.run(_read(url))
+    assert run.state is RunState.COMPLETED
+    kinds = [event.kind for event in events]
+    assert (kinds.count(RunEventKind.STEP_SETTLED), kinds.count(RunEventKind.RUN_ENDED)) == (len(NEEDS), 1)
 
 
 def test_runs_of_workers_that_die_end_once(server: PostgresServer, tmp_path: Path) -> None:
@@ -149,6 +181,7 @@ def test_runs_of_workers_that_die_end_once(server: PostgresServer, tmp_path: Pat
         stopped.send_signal(signal.SIGSTOP)
         _wait_until_overtaken(url, stopped.pid)
         stopped.send_signal(signal.SIGCONT)
+        (tmp_path / "go").touch()
         _wait_for_the_end(url)
         pids = {name: worker.pid for name, worker in workers.items()}
         for worker in alive.values():

@@ -42,6 +42,7 @@ _WORKFLOW = "smr.run"
 _VERSION = "1"
 """The version of the workflow above: DBOS hands its runs over to processes of the same one."""
 _ENDED = ("SUCCESS", "ERROR")
+_WAITING = ("ENQUEUED", "DELAYED")
 _OWN = "smr-of"
 _PATIENCE = 30.0
 """Seconds within which DBOS answers, or hands a run over."""
@@ -152,11 +153,11 @@ class DbosRuntime:
         await self._asked(self._launched)
         return await self._asked(partial(self._enqueued, run_id))
 
-    async def queued(self, run_ids: Sequence[str]) -> set[str]:
-        """Return those of the runs that a worker took from the queue and has not ended. Raises StoreUnavailable."""
-        find = partial(self._dbos.list_workflows, workflow_ids=list(run_ids), status="PENDING", queue_name=QUEUE)
+    async def taken(self, run_ids: Sequence[str]) -> set[str]:
+        """Return those of the runs that a worker took from the queue, ended at DBOS or not. Raises StoreUnavailable."""
+        find = partial(self._dbos.list_workflows, workflow_ids=list(run_ids), queue_name=QUEUE)
         found = await self._asked(partial(find, load_input=False, load_output=False)) if run_ids else []
-        return {each.workflow_id for each in found}
+        return {each.workflow_id for each in found if each.status not in _WAITING}
 
     def is_to_forget(self) -> bool:
         """Return whether this process has not looked for old workflows yet; asked again, it has."""

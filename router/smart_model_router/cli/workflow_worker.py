@@ -114,14 +114,17 @@ class RunWorker:
         return len(left)
 
     async def look(self) -> None:
-        """Queue the runs whose process is gone: those it held, and those it had taken from the queue."""
+        """Queue the runs whose process is gone: those it held, and those it had taken from the queue.
+
+        Also those that it gave up, as where the server went away before the end of a run was kept.
+        """
         for run, fence in await self._store.lost():
             if run.origin.get("text"):
                 await self._queue(run.run_id, fence)
         running = await self._store.runs(_MOST_LOOKED_AT, state=RunState.RUNNING)
         now = self._clock.now()
         unheld = [run.run_id for run in running if not run.owner and run.run_id not in self._tasks.values()]
-        taken = await self._engine.runtime.queued(unheld)
+        taken = await self._engine.runtime.taken(unheld)
         self._unheld = {run_id: self._unheld.get(run_id, now) for run_id in taken}
         for run_id, since in self._unheld.items():
             if now - since > self._section.lease:
