@@ -158,7 +158,7 @@ def asked_beside(gateway: Served) -> httpx2.Response:
 
 
 def in_flight(gateway: Served) -> int | None:
-    """What is in flight at the gateway; None where it has not waited for the question, as above."""
+    """Return what is in flight at the gateway; None where it answers the question with a 408, as above."""
     try:
         return gateway.in_flight()
     except HTTPError as error:

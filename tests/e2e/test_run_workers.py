@@ -8,8 +8,8 @@ import random
 import signal
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import psycopg
@@ -47,6 +47,29 @@ def server() -> Iterator[PostgresServer]:
     with running(PostgresServer) as one:
         assert isinstance(one, PostgresServer)
         yield one
+
+
+def _queued(server: PostgresServer, folder: Path, number: int) -> str:
+    """Queue so many runs in a new database; return its URL."""
+    url = server.new_database()
+    program = StartedProgram(Path(worker_program.__file__), "enqueue", url, folder, number)
+    assert "queued" in program.communicate(timeout=PATIENCE)[0]
+    return url
+
+
+def _started(url: str, folder: Path, name: str) -> StartedProgram:
+    return StartedProgram(Path(worker_program.__file__), "work", f"{url}?application_name={name}", folder)
+
+
+@contextmanager
+def _working(url: str, folder: Path) -> Generator[None]:
+    """One worker, until the block is left."""
+    worker = _started(url, folder, "w")
+    try:
+        yield
+    finally:
+        worker.kill()
+        worker.communicate(timeout=PATIENCE)
 
 
 async def _read(url: str) -> Sequence[tuple[StoredRun, Sequence[RunEvent]]]:
@@ -114,37 +137,27 @@ def _wait_for_the_end(url: str) -> None:
 
 def test_a_run_whose_worker_died_before_it_held_it_is_queued_again(server: PostgresServer, tmp_path: Path) -> None:
     """DBOS alone leaves it to a process that is gone; a worker finds it when no process has held it for a lease."""
-    url, program = server.new_database(), Path(worker_program.__file__)
+    url = _queued(server, tmp_path, 1)
     (tmp_path / "go").touch()
-    assert "queued" in StartedProgram(program, "enqueue", url, tmp_path, 1).communicate(timeout=PATIENCE)[0]
     with psycopg.connect(url, autocommit=True) as hand:
         taken = "UPDATE smr_dbos.workflow_status SET status = 'PENDING', executor_id = 'gone' WHERE status = 'ENQUEUED'"
         assert hand.execute(taken).rowcount == 1
-    worker = StartedProgram(program, "work", f"{url}?application_name=w", tmp_path)
-    try:
+    with _working(url, tmp_path):
         _wait_for_the_end(url)
-    finally:
-        worker.kill()
-        worker.communicate(timeout=PATIENCE)
     ((run, _),) = asyncio.run(_read(url))
     assert run.state is RunState.COMPLETED
 
 
 def test_a_run_whose_end_alone_was_lost_ends(server: PostgresServer, tmp_path: Path) -> None:
     """Its steps have settled and DBOS is through with it when the server goes away: a worker that looks ends it."""
-    url, program = server.new_database(), Path(worker_program.__file__)
+    url = _queued(server, tmp_path, 1)
     (tmp_path / "go").touch()
-    assert "queued" in StartedProgram(program, "enqueue", url, tmp_path, 1).communicate(timeout=PATIENCE)[0]
-    worker = StartedProgram(program, "work", f"{url}?application_name=w", tmp_path)
-    try:
+    with _working(url, tmp_path):
         _wait_for_the_end(url)
         with psycopg.connect(url) as hand:
             hand.execute("DELETE FROM smr_runs.events WHERE kind = 'run_ended'")
             assert hand.execute("UPDATE smr_runs.runs SET state = 'running', outputs = '{}'").rowcount == 1
         _wait_for_the_end(url)
-    finally:
-        worker.kill()
-        worker.communicate(timeout=PATIENCE)
     ((run, events),) = asyncio.run(_read(url))
     assert run.state is RunState.COMPLETED
     kinds = [event.kind for event in events]
@@ -156,8 +169,7 @@ def test_runs_of_workers_that_die_end_once(server: PostgresServer, tmp_path: Pat
 
     Every run ends once, only steps that were in flight ran twice, and no holder that was overtaken wrote a row.
     """
-    url, dice, program = server.new_database(), random.Random(SEED), Path(worker_program.__file__)
-    assert "queued" in StartedProgram(program, "enqueue", url, tmp_path, RUNS).communicate(timeout=PATIENCE)[0]
+    url, dice = _queued(server, tmp_path, RUNS), random.Random(SEED)
     with psycopg.connect(url, autocommit=True) as hand:
         hand.execute(AUDIT)
     moments = sorted(dice.sample(range(2, RUNS * len(NEEDS) * 2 // 3), WORKERS // 2 + 2))
@@ -165,7 +177,7 @@ def test_runs_of_workers_that_die_end_once(server: PostgresServer, tmp_path: Pat
         workers = {}
         for number in range(WORKERS):
             name = f"w{number}"
-            workers[name] = worker = StartedProgram(program, "work", f"{url}?application_name={name}", tmp_path)
+            workers[name] = worker = _started(url, tmp_path, name)
             ended.callback(worker.communicate, timeout=PATIENCE)  # closes its pipes
             ended.callback(worker.kill)
         alive = dict(workers)

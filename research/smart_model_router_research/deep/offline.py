@@ -103,7 +103,7 @@ class OfflineSession(SearchSession):
             return asked
         if pattern.clause and pattern.superlative is None:
             if pattern.is_named:
-                return await self._joined(pattern) or self._at_once(await self._nearest(pattern), pattern)
+                return await self._joined(pattern) or await self._at_once(pattern)
             if found := await self._joined_by_words(pattern):
                 return found
         if pattern.rivals:
@@ -185,12 +185,14 @@ class OfflineSession(SearchSession):
             found += self._inferred(Operation.JOIN, [first, second], scope)
         return found
 
-    @staticmethod
-    def _at_once(claims: Sequence[ResearchClaim], pattern: QuestionPattern) -> list[ResearchClaim]:
-        """Return the claims that say by themselves what a question of two steps asks."""
+    async def _at_once(self, pattern: QuestionPattern) -> list[ResearchClaim]:
+        """Return the claims that say by themselves what a question of two steps asks, with those that dispute them."""
+        claims = await self._nearest(pattern)
         words = telling_words(pattern.text)
         said = [(claim, stems_of(claim.text)) for claim in claims]
-        return [claim for claim, stems in said if sum(says(word, stems) for word in words) >= AT_ONCE * len(words)]
+        found = [claim for claim, stems in said if sum(says(word, stems) for word in words) >= AT_ONCE * len(words)]
+        self.claims = [claim for claim in self.claims if claim not in claims or claim in found]
+        return self._with_rivals(found, pattern)
 
     async def _joined_by_words(self, pattern: QuestionPattern) -> list[ResearchClaim]:
         """Find the one name near what a clause says of which the rest of the question is known, and join both."""

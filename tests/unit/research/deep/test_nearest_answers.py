@@ -8,7 +8,8 @@ from smart_model_router_research.deep.asked_values import AskedKind, AskedValue,
 from smart_model_router_research.deep.claims import QuotedEvidence, ResearchClaim
 from smart_model_router_research.deep.fitting import is_of_longer_name
 from smart_model_router_research.deep.nearest_answers import is_weak
-from smart_model_router_research.deep.questions import read_question
+from smart_model_router_research.deep.offline import OfflineSession
+from smart_model_router_research.deep.questions import QuestionPattern, read_question
 
 
 def claim(text: str, quote: str, value: str, entity: str = "") -> ResearchClaim:
@@ -63,6 +64,30 @@ def test_a_claim_without_a_value_of_its_own_is_weak(question: str, quote: str, v
 def test_a_longer_name_is_another_thing(question: str, text: str, is_longer: bool) -> None:
     """A statement about Elton Near is neither an answer about Elton nor a rival of one."""
     assert is_of_longer_name(question, text) is is_longer
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("text", "is_answer"),
+    [
+        ("FTPd developer Jo Marsh did a patch that stops people typing an account into anonymous FTP.", True),
+        ("FTPd developer Jo Marsh did a patch.", False),
+    ],
+)
+async def test_of_two_steps_one_sentence_has_to_say_both(
+    text: str, is_answer: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The nearest one is the answer by itself, or it is left out as if it had never been read."""
+    session = OfflineSession([])
+    near = claim(text, text, text)
+
+    async def nearest(_pattern: QuestionPattern) -> list[ResearchClaim]:
+        session.claims.append(near)
+        return [near]
+
+    monkeypatch.setattr(session, "_nearest", nearest)
+    question = "Which FTPd developer did the patch that stops people typing their account into anonymous FTP"
+    assert await session.answer(read_question(question)) == session.claims == ([near] if is_answer else [])
 
 
 def test_a_suffix_names_a_file() -> None:
