@@ -7,7 +7,17 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from smart_model_router_research.deep import checking, edits, folding, readings, sentences, words
+from smart_model_router_research.deep import (
+    checking,
+    edits,
+    folding,
+    following,
+    heading_subjects,
+    idle_words,
+    readings,
+    sentences,
+    words,
+)
 from smart_model_router_research.deep.words import Item
 
 Break = Callable[[pytest.MonkeyPatch], None]
@@ -30,7 +40,7 @@ def order_is_free(patch: pytest.MonkeyPatch) -> None:
         mine, its = ([item.written.lower() for item in each if item.kind != "mark"] for each in (claim, source))
         return sorted(mine) == sorted(its)
 
-    patch.setattr(edits, "_is_reading", is_reading)
+    patch.setattr(following, "_is_reading", is_reading)
 
 
 def an_adverbial_is_of_any_verb(patch: pytest.MonkeyPatch) -> None:
@@ -40,12 +50,13 @@ def an_adverbial_is_of_any_verb(patch: pytest.MonkeyPatch) -> None:
 
 def also_tells_nothing(patch: pytest.MonkeyPatch) -> None:
     """K4: "also" is left out of a clause that bounds another."""
-    patch.setattr(edits, "_is_idle_also", lambda source, at: True)
+    patch.setattr(idle_words, "is_idle_also", lambda source, at: True)
+    patch.setattr(edits, "is_idle_also", lambda source, at: True)
 
 
 def everything_is_about_its_heading(patch: pytest.MonkeyPatch) -> None:
     """K3: "The default" is the heading's, whatever was spoken of."""
-    patch.setattr(readings, "_is_about_its_heading", lambda before, names: True)
+    patch.setattr(heading_subjects, "_is_about_its_heading", lambda before, names: True)
 
 
 def no_line_turns_its_list(patch: pytest.MonkeyPatch) -> None:

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
 
-from smart_model_router_research.deep.edits import follows, parts_of, unvouched
+from smart_model_router_research.deep.edits import parts_of
 from smart_model_router_research.deep.folding import FoldedText, fold, without_markup
+from smart_model_router_research.deep.following import follows, unvouched
 from smart_model_router_research.deep.readings import header_above, readings_of, row_readings
 from smart_model_router_research.deep.sentence_parts import flat
 from smart_model_router_research.deep.sentences import MAX_CHARACTERS, Sentence, sentences_at, split_sentences
@@ -32,6 +33,8 @@ _DENIED = re.compile(
     r"retracted|withdrawn|disproved|debunked|refuted|a lie|nonsense|outdated|no longer|rejected|denied|disputed|"
     r"repealed|revoked|overturned|corrected|superseded|reversed|mistaken|a mistake|an error|inaccurate|unfounded|"
     r"baseless|fake|a hoax|a joke|satire|fiction|not the case|never happened|was believed|was thought|used to be)\b|"
+    r"\s+(?:but|though|however|yet),? (?:not|only)\b|\s+this (?:applies|holds|only|is only|has since)\b|"
+    r"\s+so (?:the|it is|they)\b[^.!?\n]{0,40}\b(?:goes|said|says?|claim|believe)|\s+exceptions?:|"
     r"\s+(?:or so|not (?:true|so|really|any ?more|at all)\b)",
     re.IGNORECASE,
 )

@@ -8,8 +8,8 @@ from decimal import Decimal
 
 from smart_model_router_research.deep.claims import Relation, ResearchClaim
 from smart_model_router_research.deep.folding import fold
+from smart_model_router_research.deep.labels import SYMMETRIC
 from smart_model_router_research.deep.quantities import Quantity, is_same
-from smart_model_router_research.deep.readings import SYMMETRIC
 from smart_model_router_research.deep.words import read_items
 
 _PARENTHESIS = re.compile(r"\(([^()]*)\)")

@@ -19,8 +19,8 @@ from smart_model_router_research.deep.claims import (
 )
 from smart_model_router_research.deep.comparing import is_polar
 from smart_model_router_research.deep.contradictions import find_contradictions, settle
-from smart_model_router_research.deep.edits import unvouched
 from smart_model_router_research.deep.folding import FoldedText, fold, folded_text
+from smart_model_router_research.deep.following import unvouched
 from smart_model_router_research.deep.inferences import recompute
 from smart_model_router_research.deep.matching import any_in, placed_stems
 from smart_model_router_research.deep.quantities import Quantity

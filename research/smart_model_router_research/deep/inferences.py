@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 from smart_model_router_research.deep.claims import ClaimKind, ClaimStatus, QuotedEvidence, ResearchClaim, SourceTier
 from smart_model_router_research.deep.comparing import matter_of, value_of
 from smart_model_router_research.deep.folding import fold
+from smart_model_router_research.deep.labels import SYMMETRIC
 from smart_model_router_research.deep.naming import is_verbal
 from smart_model_router_research.deep.quantities import Quantity
-from smart_model_router_research.deep.readings import SYMMETRIC
 from smart_model_router_research.deep.words import read_items
 
 MAX_PREMISES = 1_000

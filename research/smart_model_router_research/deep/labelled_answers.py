@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 
 from smart_model_router_research.deep.found_answers import FoundAnswer, ReadDocument
+from smart_model_router_research.deep.labels import SYMMETRIC
 from smart_model_router_research.deep.matching import any_in, stems_of
 from smart_model_router_research.deep.naming import bare, is_head, is_named_in
 from smart_model_router_research.deep.questions import QuestionPattern, Wanted
-from smart_model_router_research.deep.readings import SYMMETRIC
 from smart_model_router_research.deep.sentence_answers import LEAST_OPEN_COVERAGE
 from smart_model_router_research.deep.statements import Statement
 from smart_model_router_research.deep.typed_values import item_at, typed_value

@@ -21,6 +21,7 @@ from smart_model_router_research.deep.fitting import says, telling_words
 from smart_model_router_research.deep.folding import fold
 from smart_model_router_research.deep.found_answers import FoundAnswer
 from smart_model_router_research.deep.inferences import Operation
+from smart_model_router_research.deep.labels import SYMMETRIC
 from smart_model_router_research.deep.listed_pairs import MAX_MEMBERS, best_of_each, mirrored, pairs_in
 from smart_model_router_research.deep.matching import stems_of
 from smart_model_router_research.deep.naming import is_named_in
@@ -31,7 +32,6 @@ from smart_model_router_research.deep.questions import (
     Wanted,
     read_question,
 )
-from smart_model_router_research.deep.readings import SYMMETRIC
 from smart_model_router_research.deep.session import MANY_HITS, TITLE_HITS, DocumentSearch, SearchSession
 from smart_model_router_research.deep.sources import StoredDocument
 from smart_model_router_research.deep.topics import plan_questions

@@ -12,9 +12,8 @@ from typing import Any
 
 from smart_model_router_research.deep.checking import Support, SupportStatus, check_claim, points_back
 from smart_model_router_research.deep.folding import FoldedText, fold, without_markup
-from smart_model_router_research.deep.readings import without_marks
 from smart_model_router_research.deep.repair import quotation
-from smart_model_router_research.deep.sentences import ITEM_MARK, Sentence, sentences_at, split_sentences
+from smart_model_router_research.deep.sentences import ITEM_MARK, Sentence, sentences_at, split_sentences, without_marks
 from smart_model_router_research.deep.words import LIGHT
 from smart_model_router_scoring.options import Notes
 

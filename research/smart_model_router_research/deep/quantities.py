@@ -6,6 +6,12 @@ import re
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 
+_PREFIXES = (("n", -9), ("\u00b5", -6), ("\u03bc", -6), ("u", -6), ("m", -3), ("", 0), ("k", 3), ("M", 6))
+_METRIC = {
+    f"{prefix}{unit}": (unit, Decimal(10) ** power)
+    for unit in ("A", "V", "Pa", "J", "N")
+    for prefix, power in _PREFIXES
+}
 _BYTE_UNITS = {
     f"{prefix}{letter}": ("bit", Decimal(bits) * factor)
     for prefix, factor in (
@@ -49,6 +55,16 @@ _NAMES = {
     "t": "t tonne tonnes",
     "%": "% percent",
     "km^2": "km^2 km2 km²",
+    "ha": "ha hectare hectares",
+    "W": "W watt watts",
+    "kW": "kW kilowatt kilowatts",
+    "MW": "MW megawatt megawatts",
+    "GW": "GW gigawatt gigawatts",
+    "kWh": "kWh",
+    "MWh": "MWh",
+    "GWh": "GWh",
+    "times": "times",
+    "AU": "AU",
     "Hz": "Hz hertz",
     "kHz": "kHz",
     "MHz": "MHz",
@@ -70,10 +86,14 @@ _FACTORS: dict[str, tuple[str, Decimal]] = {
     **{name: ("g", Decimal(x)) for name, x in (("g", 1), ("kg", 1000), ("t", 1_000_000))},
     **{name: ("g", Decimal(10) ** n) for name, n in (("mg", -3), ("ug", -6))},
     **{name: ("L", Decimal(10) ** n) for name, n in (("L", 0), ("ml", -3))},
+    **{name: ("W", Decimal(10) ** n) for name, n in (("W", 0), ("kW", 3), ("MW", 6), ("GW", 9))},
+    **{name: ("Wh", Decimal(10) ** n) for name, n in (("kWh", 3), ("MWh", 6), ("GWh", 9))},
+    **{name: ("km^2", Decimal(10) ** n) for name, n in (("km^2", 0), ("ha", -2))},
     **{name: ("Hz", Decimal(10) ** n) for name, n in (("Hz", 0), ("kHz", 3), ("MHz", 6), ("GHz", 9))},
 }
 UNITS: dict[str, tuple[str, Decimal]] = {
     **_BYTE_UNITS,
+    **{name: unit for name, unit in _METRIC.items() if len(name) > 1},
     **{word: _FACTORS.get(unit, (unit, Decimal(1))) for unit, words in _NAMES.items() for word in words.split()},
 }
 """Each way to write a unit, with its base unit and its size in that. Symbols are case-sensitive: Mb is not MB."""
@@ -121,6 +141,9 @@ def read_number(text: str) -> Quantity | None:
         return None
     if text in _WORDS:
         return Quantity(Decimal(_WORDS[text]), Decimal(1), written=text)
+    tens, hyphen, ones = text.partition("-")
+    if hyphen and tens in _WORDS and ones in ("one", *_WORDS) and _WORDS[tens] in range(20, 100, 10):
+        return Quantity(Decimal(_WORDS[tens] + _WORDS.get(ones, 1)), Decimal(1), written=text)
     if (chinese := _read_chinese(text)) is not None:
         return Quantity(Decimal(chinese), Decimal(1), written=text)
     if _ENGLISH.fullmatch(text) or _INDIAN.fullmatch(text):
@@ -152,6 +175,8 @@ def is_same(claimed: Quantity, source: Quantity, *, about: bool = False) -> bool
         return claimed.value == source.value and _digits(claimed) == _digits(source)  # 3.1 is not 3.10
     if ours == theirs:
         return True
+    if claimed.unit == "%" and ours in (0, 50, 100):
+        return False
     step = claimed.step * claimed.factor
     converted = claimed.factor != source.factor
     if plain or (ours < 0) != (theirs < 0):

@@ -12,9 +12,8 @@ from smart_model_router_research.deep.readings import (
     is_turned_by,
     is_turning,
     row_readings,
-    without_marks,
 )
-from smart_model_router_research.deep.sentences import Sentence, sentences_at
+from smart_model_router_research.deep.sentences import Sentence, sentences_at, without_marks
 from smart_model_router_research.deep.words import Item, read_items
 
 _POINTING = frozenset(

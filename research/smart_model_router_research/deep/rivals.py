@@ -15,10 +15,10 @@ from smart_model_router_research.deep.comparing import differs, is_polar, matter
 from smart_model_router_research.deep.fitting import said_above, says, telling_words
 from smart_model_router_research.deep.folding import fold
 from smart_model_router_research.deep.found_answers import FoundAnswer, ReadDocument
+from smart_model_router_research.deep.labels import SYMMETRIC
 from smart_model_router_research.deep.matching import stems_of
 from smart_model_router_research.deep.nearest_answers import COMPARED, fitting_answers
 from smart_model_router_research.deep.questions import QuestionPattern, Wanted, read_question
-from smart_model_router_research.deep.readings import SYMMETRIC
 from smart_model_router_research.deep.statement_forms import label_of
 from smart_model_router_research.deep.statements import StatementKind
 

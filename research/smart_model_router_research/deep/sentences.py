@@ -302,3 +302,11 @@ def _lead_ins(document: str, first: _Line) -> tuple[str, ...]:
     else:
         found.insert(0, FAR)
     return tuple(found)
+
+
+def without_marks(text: str) -> str:
+    """Return a line without the marks of lists, headings and quotations before it."""
+    text = text.strip()
+    while (match := ITEM_MARK.match(text)) is not None:
+        text = text[match.end() :]
+    return text.lstrip("#> ").strip()

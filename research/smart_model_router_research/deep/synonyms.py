@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from importlib.resources import files
+
+_ISE = re.compile(r"is(e|es|ed|ing|er|ers|ation|ations)$")
+"""British endings of "organise" and "organiser"; no two longer words differ in this alone."""
 
 
 @lru_cache(maxsize=8192)
 def canonical(word: str) -> str:
     """Return the word that stands for this one and its synonyms, in this form: a plural is another word."""
-    return _synonyms().get(word.replace("-", "_"), word)
+    spelled = _ISE.sub(r"iz\1", word) if len(word) > 6 else word
+    return _synonyms().get(spelled.replace("-", "_"), spelled)
 
 
 @lru_cache(maxsize=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 from typing import NamedTuple
@@ -48,6 +49,16 @@ _CONTRACTIONS = (
     (re.compile(r"'ll\b", re.IGNORECASE), " will"),
     (re.compile(r"\b(it|that|there|what|he|she|who|here)'s\b", re.IGNORECASE), r"\1 is"),
 )
+_OF_AMOUNTS = "|".join(sorted(map(re.escape, UNITS), key=len, reverse=True))
+_TYPOGRAPHY: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
+    (re.compile(r"(?<=\d) ?([ap])(?:\.\s?m\.?|m)(?!\w)"), r" \1m"),
+    (re.compile(r"(?<!\w)(?:[A-Z]\.){2,}(?!\w)"), lambda match: match[0].replace(".", "")),
+    (re.compile(r"(?<=\d)(?: ?\u00d7 ?| x )(?=\d)"), " x "),
+    (re.compile(r"(?<=\w\w )&(?= \w\w)"), "and"),
+    (re.compile(rf"(?<!from )(?<!by )\b(\d[\d.,]*)-(\d[\d.,]*) ?(?=(?:{_OF_AMOUNTS})(?!\w))"), r"\1 to \2 "),
+    (re.compile(r"(?<=[a-z])\^([23])(?!\w)"), r"\1"),
+)
+"""Ways to write the same: "9 p.m." and "9pm", "U.S." and "US", "140\u00d7200" and "140 x 200", "&" and "and"."""
 _SIGNS = {"<=": "<=", "=<": "<=", "\u2264": "<=", ">=": ">=", "\u2265": ">=", "~": "~", "\u2248": "~"} | {
     sign: sign for sign in ("<", ">", "=", "==", "!=", "\u2260", "\u00b1", "?", "(?)")
 }
@@ -61,6 +72,16 @@ _EMPHASIZED = re.compile(r"([(\"']*)(\*\*|\*|_)([^*_\s]+)\2([.,;:!?)\"']*)")
 _PLAIN_WORD = re.compile(r"[^\W\d_]+(?:[-'][^\W\d_]+)*")
 _NUMBER_AND_UNIT = re.compile(r"([-+]?)([$€£¥]?)([-+]?)(\d[\d.,'_]*(?:[eE][-+]?\d{1,3})?)([^\W\d_]{1,4}|%|)")
 _NUMBER_HYPHEN = re.compile(r"(\d[\d.,]*)-([^\W\d_]+)")
+_RANGE = re.compile(r"(\d[\d.,]*)-(\d[\d.,]*)([^\W\d_]{1,4}|%|)")
+_TIMES = re.compile(r"(\d{1,2}:\d{2})-(\d{1,2}:\d{2})")
+_YEARS = re.compile(r"[12]\d{3}-[12]\d{3}")
+_ORDINALS: dict[str, str] = dict(
+    zip(
+        "1st 2nd 3rd 4th 5th 6th 7th 8th 9th 10th".split(),
+        "first second third fourth fifth sixth seventh eighth ninth tenth".split(),
+        strict=True,
+    )
+)
 _MONEY = {"k": 3, "K": 3, "m": 6, "M": 6, "mn": 6, "b": 9, "B": 9, "bn": 9, "tn": 12}
 """Powers of ten behind a sum of money."""
 _CURRENCIES = frozenset(["$", "US$", "€", "£", "¥", "USD", "EUR", "GBP", "JPY"])
@@ -115,7 +136,8 @@ class Item(NamedTuple):
         if isinstance(self.key, Quantity):
             return isinstance(source.key, Quantity) and is_same(self.key, source.key, about=about)
         if self.kind == source.kind:
-            return self.key == source.key
+            is_word = self.kind == "word" and self.written.lower() == source.written.lower()
+            return self.key == source.key or is_word or (self.key == "about_of" and source.key == ABOUT)
         # "print" at the start of a sentence, or `print` as code, is the word
         return self.kind in _TEXTS and source.kind in _TEXTS and self.written == source.written
 
@@ -128,7 +150,31 @@ def read_items(sentence: str) -> list[Item]:
     if "'" in sentence or "annot" in sentence:
         for pattern, instead in _CONTRACTIONS:
             sentence = pattern.sub(instead, sentence)
-    return _join_dates(_join_quantities(_with_passives(_join_phrases(list(_tokens(sentence))))))
+    for typography, same in _TYPOGRAPHY:
+        sentence = typography.sub(same, sentence)
+    return _join_dates(_with_about(_join_quantities(_with_passives(_join_phrases(list(_tokens(sentence)))))))
+
+
+def _with_about(items: list[Item]) -> list[Item]:
+    """Put "about" for "around" before a number, and another word for the one in "they warned about 20 firms"."""
+    if not any(item.written.lower() in ("about", "around") for item in items):
+        return items
+    found: list[Item] = []
+    for item, before, after in zip(items, [None, *items], [*items[1:], None], strict=False):
+        is_of = before is not None and before.written.lower() in _TALKING and item.written.lower() == "about"
+        is_around = item.key == "around" and after is not None and after.kind == "number"
+        is_around = is_around and (before is None or before.key in _BE or before.key in ("has", "have", "had", "of"))
+        key = "about_of" if is_of else ABOUT if is_around else item.key
+        found.append(Item(item.kind, key, item.written))
+    return found
+
+
+_TALKING = frozenset(
+    "warn warns warned complain complains complained know knows knew talk talks talked ask asks asked write writes "
+    "wrote learn learned worry worries worried read reads hear heard think thinks thought tell told inform informed "
+    "speak spoke something".split()
+)
+"""Words behind which "about" is no estimate, or may be none."""
 
 
 def is_english(items: list[Item]) -> bool:
@@ -142,7 +188,9 @@ def _tokens(sentence: str) -> list[Item]:
     if _COMPARED.search(sentence):
         sentence = _COMPARED.sub(r" \1 ", sentence)
     chunks = sentence.split()
+    is_quoted = False
     for number, chunk in enumerate(chunks):
+        is_quoted, begin = is_quoted != (chunk.count('"') % 2 == 1), len(found)
         after = chunks[number + 1] if number + 1 < len(chunks) else ""
         if chunk in _SIGNS:
             found.append(Item("sign", _SIGNS[chunk], chunk))
@@ -152,7 +200,15 @@ def _tokens(sentence: str) -> list[Item]:
             found.append(Item("identifier", chunk, chunk))
         else:
             _read_chunk(chunk, found)
+            if (is_quoted or '"' in chunk or chunk[:1].isupper()) and begin:
+                found[begin:] = [_as_written(item) for item in found[begin:]]
     return found
+
+
+def _as_written(item: Item) -> Item:
+    """Return a word in a name or a quotation, which no other stands for: Prison Act, "a big army"."""
+    is_other = item.kind == "word" and item.key != item.written.lower() and _PLAIN_WORD.fullmatch(item.written)
+    return Item("word", item.written.lower(), item.written) if is_other else item
 
 
 def _read_chunk(chunk: str, found: list[Item]) -> None:
@@ -196,10 +252,31 @@ def _read_core(core: str) -> list[Item]:
         return [_word(core)]
     if core.lower() in ("e.g", "i.e"):
         return [Item("word", core.lower(), core)]
+    if found := _read_numbers(core):
+        return found
+    if core in UNITS and not core.isalnum():
+        return [Item("identifier", core, core)]
+    return [Item("identifier", core.rstrip(".:="), core)]
+
+
+def _read_numbers(core: str) -> list[Item]:
+    """Return the items of a date, a range, or a number with its unit; none of anything else."""
     if (match := _ISO_DATE.fullmatch(core)) is not None:
         return [Item("date", tuple(int(part) for part in match.groups()), core)]
     if (match := _NUMBER_HYPHEN.fullmatch(core)) is not None and (number := read_number(match[1])) is not None:
         return [Item("number", number, match[1]), _word(match[2])]
+    if (ordinal := _ORDINALS.get(core)) is not None:
+        return [Item("word", ordinal, core)]
+    if (match := _RANGE.fullmatch(core)) is not None:
+        least, most = read_number(match[1]), read_number(match[2])
+        if least is not None and most is not None and least.value < most.value and _is_amount(match):
+            return [Item("number", least, match[1]), Item("word", "to", "to"), *_read_core(match[2] + match[3])]
+    if (match := _TIMES.fullmatch(core)) is not None:
+        return [
+            Item("identifier", match[1], match[1]),
+            Item("word", "to", "to"),
+            Item("identifier", match[2], match[2]),
+        ]
     if (match := _NUMBER_AND_UNIT.fullmatch(core)) is not None and (number := read_number(match[4])) is not None:
         sign = -1 if "-" in match[1] + match[3] else 1
         if match[2] and (power := _MONEY.get(match[5])) is not None:
@@ -210,9 +287,12 @@ def _read_core(core: str) -> list[Item]:
         if unit or not match[5]:
             number = replace(number, value=number.value * sign, unit=unit, factor=factor)
             return [Item("number", number, core)]
-    if core in UNITS and not core.isalnum():
-        return [Item("identifier", core, core)]
-    return [Item("identifier", core.rstrip(".:="), core)]
+    return []
+
+
+def _is_amount(match: re.Match[str]) -> bool:
+    """Return whether a range is one of amounts or years: "25-75mm", "1811-1829", and no "sections 2-5"."""
+    return bool(match[3]) or _YEARS.fullmatch(match[0]) is not None
 
 
 def _word(text: str) -> Item:

@@ -368,7 +368,16 @@ def test_a_heading_can_turn_what_stands_below_it(heading: str) -> None:
     assert repaired == f"Notes > {heading}: {said}"
 
 
-@pytest.mark.parametrize(("name", "least"), [("paraphrases", 0.12), ("edited_claims", 0.65), ("edited_claims_2", 0.7)])
+@pytest.mark.parametrize(
+    ("name", "least"),
+    [
+        ("paraphrases", 0.12),
+        ("edited_claims", 0.65),
+        ("edited_claims_2", 0.7),
+        ("edited_claims_4", 0.7),
+        ("edited_claims_5", 0.55),
+    ],
+)
 def test_claims_by_other_authors_are_told_apart(name: str, least: float) -> None:
     """Of 200 by authors who had not seen the checker no wrong one is accepted, and every true one is kept.
 
@@ -430,6 +439,20 @@ def test_a_claim_that_is_too_long_is_refused() -> None:
 
 
 TEXTS = st.text(alphabet="ab .,:;()[]|-*_'\"\n#1234%$€é\u00ad四½²", max_size=60)
+
+
+TOKENS = (
+    "This The default is are a the of and, , ; : ( ) [ ] also that then which in on by if because was added won cost "
+    "500 3 million km 5% $ must not A Visitors (EU) max_size() see such as its known | - borders Chad Mali Specifies"
+).split()
+SENTENCES = st.lists(st.sampled_from(TOKENS), max_size=16).map(" ".join)
+
+
+@given(SENTENCES, SENTENCES, st.sampled_from(["", "Guide > This", "Guide > max_size", "Section 5", "> >"]))
+def test_no_sentence_is_an_error(source: str, claim: str, context: str) -> None:
+    """However words and marks follow each other, there is a result, for a claim of its own words and for another."""
+    for said in (source, claim, source.replace("(", "").replace(")", ""), source.partition(",")[0]):
+        assert check_claim(said, source, f"- {source}\n\nMore.", context).status in SupportStatus
 
 
 @given(TEXTS, TEXTS, TEXTS, TEXTS)

@@ -30,7 +30,8 @@ def test_any_sentence_of_any_source_may_support_a_statement() -> None:
 
 def test_a_sentence_is_read_under_its_own_headings() -> None:
     """The default of http is not that of https."""
-    assert check_statement("The default of http is 8080.", [PAGE]).status is SupportStatus.PARTIAL
+    assert check_statement("The default of http is 8080.", [PAGE]).status is SupportStatus.SUPPORTED
+    assert check_statement("The default of https is 8080.", [PAGE]).status is SupportStatus.PARTIAL
     assert check_statement("The default is 8443, if a certificate is there.", [PAGE]).source == 0
 
 

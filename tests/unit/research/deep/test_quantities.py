@@ -105,12 +105,12 @@ def test_about_allows_for_zeros() -> None:
 
 
 def test_no_word_has_two_synonyms() -> None:
-    """Each form stands in one row of the table, so that every pair holds both ways; there are 150 pairs."""
+    """Each form stands in one row of the table, so that every pair holds both ways; there are 300 pairs."""
     rows = [row for row in synonym_rows() if row[0] not in ("phrase", "passive")]
     forms = [{form for entry in row[1:] for form in entry.split("/")} for row in rows]
 
     assert [one & other for one, other in combinations(forms, 2) if one & other] == []
-    assert sum(len(list(combinations(row[1:], 2))) for row in rows) >= 150
+    assert sum(len(list(combinations(row[1:], 2))) for row in rows) >= 300
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_no_word_has_two_synonyms() -> None:
         ("entries", "entry", False),
         ("https", "http", False),
         ("class", "clas", False),
-        ("prior to it", "before it", True),
+        ("prior to it", "before it", False),
         ("can't", "can not", True),
         ("5 May 2020", "May 5, 2020", True),
         ("2020-05-05", "5 May 2020", True),
