@@ -28,6 +28,7 @@ FOUND: list[tuple[str, int]] = [
     ("total_outage", 61124900),  # the same where the whole answers had to wait for a place among paced calls
     ("swarm", 61124526),  # a fault of the transport was taken to have to open the target's own breaker
     ("swarm", 61124925),  # a waiter took its turn at an OPEN target although one that it did not wait for was free
+    ("swarm", 25783493),  # a failed probe of a larger loss was taken to have grown under the cap of the one before
     ("swarm", 61124861),  # a lost toss was held against a target whose throttle had forgotten everything
     ("fifty_agents", 955151622),  # streams that had begun counted as silent: the breaker of a slow provider opened
 ]

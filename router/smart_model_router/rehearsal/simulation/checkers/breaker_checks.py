@@ -150,17 +150,17 @@ class OpenTime(Checker):
 
     def _opened(self, key: Key, course: _Course, settled: Settled, seconds: float, *, probed: bool) -> None:
         config, now, lost = self._config(), settled.now, settled.now - settled.held.at
-        if probed:
-            course.probes_failed += 1
-            course.index += 1
-            course.least_index += course.base * config.open_multiplier**course.least_index < self._cap(course)
-        else:
+        if not probed:
             healthy = int((now - course.closed_at) / course.base)
             course.index, course.least_index = max(0, course.index - healthy), max(0, course.least_index - healthy)
         least_base = min(config.open_minimum, config.open)
         course.base = min(max(least_base, _TIMES_BASE * lost), config.open)
         course.largest_loss = max(course.largest_loss, lost)
         cap = self._cap(course)
+        if probed:  # by the loss of this probe: an index beyond the cap would only delay the decay
+            course.probes_failed += 1
+            course.index += 1
+            course.least_index += course.base * config.open_multiplier**course.least_index < cap
         least = max(course.lasted, min(cap, course.base * config.open_multiplier**course.least_index))
         grown = course.base * config.open_multiplier ** min(course.index, _MOST_TIMES)
         most = max(course.lasted, min(cap, grown * _JITTER))
