@@ -10,7 +10,7 @@ from smart_model_router_research.deep.clause_forms import DETERMINERS, MOVABLE
 from smart_model_router_research.deep.idle_words import NAMED_NOUNS
 from smart_model_router_research.deep.quantities import Quantity
 from smart_model_router_research.deep.sentence_parts import Part
-from smart_model_router_research.deep.which_clauses import TAKES_BACK, only_adds
+from smart_model_router_research.deep.which_clauses import only_adds
 from smart_model_router_research.deep.words import ABOUT, Item
 
 
@@ -90,10 +90,10 @@ def _names_again(items: Sequence[Item]) -> bool:
 
 
 def _refers(items: Sequence[Item], words: Sequence[str]) -> bool:
-    """Return whether a parenthesis says where to read or ask, or gives an example."""
+    """Return whether a parenthesis says where to read more, or gives an example."""
     is_place = " ".join(words[:2]) in _PLACES and (words[1] != "in" or words[2:3] == [] or words[2] in _PARTS)
     is_seen = words[0] == "see" and len(words) > 1 and (words[1] in _SEEN or items[-1].written[:1].isupper())
-    is_listed = words[0] == "including" and not any(TAKES_BACK.match(word) or word in _UNSURE for word in words)
+    is_listed = words[0] == "including" and not any(word in _UNSURE for word in words)
     is_name = words[0] in ("abbreviated", "colloquially") and "version" not in words
     return (
         is_place
@@ -127,7 +127,7 @@ _IN_A_YEAR = re.compile(r"in (?:1\d{3}|20[01]\d)")
 
 
 def _is_beside_the_point(items: Sequence[Item], words: Sequence[str]) -> bool:
-    """Return whether a parenthesis is a statement of its own, or an amount: of a year, a place, a share, a spread."""
+    """Return whether a parenthesis gives an amount beside a thing: its size, or the share that it is."""
     if len(items) <= 2:
         is_number = items[-1].kind == "number" and len(items) == 2
         return is_number and (words[0] in _SIZES or items[0].key in _ABOUT)
@@ -142,11 +142,11 @@ _SPECIES = re.compile(
 )
 """A name such as "Ardeola palustris"."""
 _STATISTICS = re.compile(r"(?:\d+ ?% (?:ci|confidence)|sd|iqr|se) [^-]*$|[12]\d{3} ?: [\u00a3$\u20ac]?\d")
-_CALLED = frozenset("now today formerly n\u00e9e".split())
+_CALLED = frozenset("now today n\u00e9e".split())
 _SIZES = frozenset("population pop elevation elev altitude".split())
 _ORIGINS = frozenset(
     "discovered founded born built opened established completed introduced launched published released written "
-    "painted designed named marked".split()
+    "painted designed named".split()
 )
 _LANGUAGES = frozenset(
     "Latin Greek French German Italian Spanish Portuguese Dutch Danish Swedish Norwegian Finnish Polish Czech Russian "

@@ -142,8 +142,9 @@ def read_number(text: str) -> Quantity | None:
     if text in _WORDS:
         return Quantity(Decimal(_WORDS[text]), Decimal(1), written=text)
     tens, hyphen, ones = text.partition("-")
-    if hyphen and tens in _WORDS and ones in ("one", *_WORDS) and _WORDS[tens] in range(20, 100, 10):
-        return Quantity(Decimal(_WORDS[tens] + _WORDS.get(ones, 1)), Decimal(1), written=text)
+    one = 1 if ones == "one" else _WORDS.get(ones, 0)
+    if hyphen and 0 < one < 10 and _WORDS.get(tens, 0) in range(20, 100, 10):
+        return Quantity(Decimal(_WORDS[tens] + one), Decimal(1), written=text)
     if (chinese := _read_chinese(text)) is not None:
         return Quantity(Decimal(chinese), Decimal(1), written=text)
     if _ENGLISH.fullmatch(text) or _INDIAN.fullmatch(text):

@@ -219,5 +219,5 @@ def _with_unit(column: str, cell: str) -> Iterator[tuple[str, str]]:
     """Yield the head of a column with a cell, and with the unit that it has in parentheses behind the number."""
     yield column, cell
     match = re.fullmatch(r"(.+?) \(([^()]{1,12})\)", column)
-    if match is not None and re.fullmatch(r"-?[\d.,' ]+", cell) and re.fullmatch(_UNIT, match[2]):
+    if match is not None and re.fullmatch(r"-?[\d.,' ]+", cell) and _UNIT.fullmatch(match[2]):
         yield match[1], f"{cell} {match[2]}"

@@ -95,7 +95,7 @@ _UNDOING = re.compile(_TAKEN_BACK)
 """The beginnings of words by which a statement undoes the one before it."""
 _CHANGING = re.compile(
     rf"{_TAKEN_BACK}|ceas|bann|replac|correct|abandon|abolish|clos|remov|delet|expir|laps|halt|fail|los|lift|relax|"
-    "exempt|left|split|went|amend|revis|chang|limit|restrict|exclud|reduc|sack|reserv|releas|destroy|demolish|stop|ended"
+    "left|split|went|amend|revis|chang|limit|restrict|exclud|reduc|sack|reserv|releas|destroy|demolish|stop|ended"
 )
 """Those by which a statement about the same thing changes or bounds it."""
 _OF_BOUNDS = frozenset(

@@ -38,7 +38,7 @@ def only_adds(items: Sequence[Item]) -> bool:
     if not words or any(item.turns and item.key not in AUXILIARIES | _HARMLESS_IN_ASIDES for item in words):
         return False
     verb = words[0].written.lower()
-    if has_bad_name(words[1:]):
+    if _has_bad_name(words[1:]):
         return False
     if verb in ("makes", "made"):
         return _SUPERLATIVE.match(" ".join(item.written for item in words[1:])) is not None
@@ -60,21 +60,9 @@ def only_adds(items: Sequence[Item]) -> bool:
 _NAMED = frozenset("referred known called copied".split())
 _QUALIFYING = frozenset("to out off apart as a an be have".split())
 """Words behind a participle that make another thing of it: "made to fail", "sold as gold"."""
-TAKES_BACK = re.compile(
-    "deni|disput|reject|refut|withdr|cancel|ended|ceas|stop|bann|overturn|revers|annul|revok|repeal|replac|supersed|"
-    "correct|contradict|question|doubt|challeng|critici|debunk|disprov|abandon|abolish|close|remov|delet|expir|laps|"
-    "suspend|postpon|delay|halt|fail|lost|lift|relax|waiv|exempt|amend|revis|chang|limit|restrict|exclud|reduc|retract|"
-    "mistak|misle|forg|fake|invent|alleg|claim|said|thought|believ|suppos|report|rumou?r|consider|regard|deem|call|"
-    "label|dismiss|condemn|declar|estimat|plan|propos|expect|intend|hop|prov|disallow|discontinu|deprecat|destroy|"
-    "kill|broke|cut|held|found|made|set|let|put|ignor|forbid|forbad|prohibit|prevent|avoid|lack|refus|block|defeat|"
-    "misstat|exaggerat|inflat|overstat|understat|omit|confus|doctor|manipulat|simulat|imagin|dream|pretend|mock|argued|"
-    "assum|guess|predict|recommend|advis|suggest|requir|need|allow|permit|appl|depend|mean|mak|render|void|rul|end|"
-    "say|says|think|keep|stay|remain|seem|appear|look|sound|tak|giv|rais|show|tell|explain|argu|ask"
-)
-"""The beginnings of pasts that may turn, bound or report what they are said of."""
 
 
-def has_bad_name(items: Sequence[Item]) -> bool:
+def _has_bad_name(items: Sequence[Item]) -> bool:
     """Return whether one of these words is a name of what is not so: "myth", "estimate"."""
     return any(item.written in _BAD_NAMES for item in items)
 

@@ -72,6 +72,8 @@ _EMPHASIZED = re.compile(r"([(\"']*)(\*\*|\*|_)([^*_\s]+)\2([.,;:!?)\"']*)")
 _PLAIN_WORD = re.compile(r"[^\W\d_]+(?:[-'][^\W\d_]+)*")
 _NUMBER_AND_UNIT = re.compile(r"([-+]?)([$€£¥]?)([-+]?)(\d[\d.,'_]*(?:[eE][-+]?\d{1,3})?)([^\W\d_]{1,4}|%|)")
 _NUMBER_HYPHEN = re.compile(r"(\d[\d.,]*)-([^\W\d_]+)")
+_OF_TYPOGRAPHY = re.compile(r"[\d&^]|[A-Z]\.")
+"""Signs without which nothing of these is in a sentence."""
 _RANGE = re.compile(r"(\d[\d.,]*)-(\d[\d.,]*)([^\W\d_]{1,4}|%|)")
 _TIMES = re.compile(r"(\d{1,2}:\d{2})-(\d{1,2}:\d{2})")
 _YEARS = re.compile(r"[12]\d{3}-[12]\d{3}")
@@ -150,8 +152,9 @@ def read_items(sentence: str) -> list[Item]:
     if "'" in sentence or "annot" in sentence:
         for pattern, instead in _CONTRACTIONS:
             sentence = pattern.sub(instead, sentence)
-    for typography, same in _TYPOGRAPHY:
-        sentence = typography.sub(same, sentence)
+    if _OF_TYPOGRAPHY.search(sentence):
+        for typography, same in _TYPOGRAPHY:
+            sentence = typography.sub(same, sentence)
     return _join_dates(_with_about(_join_quantities(_with_passives(_join_phrases(list(_tokens(sentence)))))))
 
 

@@ -7,9 +7,17 @@ from itertools import combinations
 
 import pytest
 
+from smart_model_router_research.deep.clause_forms import (
+    AUXILIARIES,
+    BE,
+    CONJUNCTIONS,
+    DETERMINERS,
+    FOCUS,
+    PREPOSITIONS,
+)
 from smart_model_router_research.deep.folding import fold
 from smart_model_router_research.deep.quantities import Quantity, is_same, read_number
-from smart_model_router_research.deep.synonyms import synonym_rows
+from smart_model_router_research.deep.synonyms import canonical, synonym_rows
 from smart_model_router_research.deep.words import is_english, read_items
 
 
@@ -102,6 +110,19 @@ def test_about_allows_for_zeros() -> None:
     assert is_same(quantity("84,000,000"), quantity("84,012,284"), about=True)
     assert not is_same(quantity("85,000,000"), quantity("84,012,284"), about=True)
     assert is_same(quantity("4 km"), quantity("4.4 km"), about=True)
+
+
+def test_no_word_of_a_clause_stands_for_another() -> None:
+    """Words that code tells clauses by are compared by their keys: a synonym may not give them another one."""
+    kinds = (CONJUNCTIONS, PREPOSITIONS, FOCUS, DETERMINERS, AUXILIARIES, BE)
+
+    assert [word for words in kinds for word in words if canonical(word) not in words] == []
+
+
+def test_two_words_of_a_number_are_tens_and_ones() -> None:
+    """Twenty-one is a number, fifty-fifty none."""
+    assert is_same(quantity("twenty-one"), quantity("21"))
+    assert [read_number(text) for text in ("fifty-fifty", "twenty-ten", "twenty-zero", "two-one")] == [None] * 4
 
 
 def test_no_word_has_two_synonyms() -> None:
