@@ -1,7 +1,6 @@
 """Questions answered from corpora without a model, judged by answers that independent scripts computed.
 
-    python -m benchmarks.research_questions [factbook|pydoc|postgresql|everyday ...]
-    python -m benchmarks.research_questions frozen
+    python -m benchmarks.research_questions [factbook|pydoc|postgresql|everyday|frozen ...]
 
 It ends with 1 where a goal is missed: 28 of 30 and no invented answer about countries; 65 % of 300 versions answered,
 and 96 % of those right; of the frozen questions 60 % answered, 90 % of those right, and none invented.
@@ -10,15 +9,14 @@ and 96 % of those right; of the frozen questions 60 % answered, 90 % of those ri
 develop, and the extract of 2015). `pydoc` asks 300 for the version in which something in Python's documentation was
 added, changed or deprecated, from the sources in Debian's package python3.11-doc, which apt fetches. Time is CPU, with
 the reading of each document when it is first met. `postgresql` asks what the author of the reader wrote by hand before
-the reader met the manual. `everyday` asks questions in everyday words on nine collections of documentation in HTML, of
-Debian's packages; a claim is right that says what was expected. `frozen` asks what nothing is tuned on, and only when
-it is named: it prints figures and no question.
+the reader met the manual. `everyday` asks questions in everyday words on eleven collections of documentation in HTML,
+of Debian's packages; a claim is right that says what was expected. `frozen` asks the questions on a corpus that was
+frozen before the reader met it.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import shutil
 import subprocess
 import sys
@@ -31,17 +29,18 @@ from benchmarks.search.collections import debian_package
 
 from smart_model_router_research.deep import CorpusSearch, answer_offline
 from tests.fixtures.research.judging import (
+    FROZEN,
     Row,
     ask_all,
     corpus,
     everyday_rows,
     factbooks,
+    frozen_rows,
     is_right,
     rows_of,
     says,
 )
 
-FROZEN = Path("tests/fixtures/research/frozen")
 SOURCES = "usr/share/doc/python3.11/html/_sources"
 
 
@@ -111,8 +110,10 @@ EVERYDAY = {
     "history": ("debian-history", "debian-history/docs", "*.en.html", ""),
     "harden": ("harden-doc", "harden-doc/html/en-US", "*.html", ""),
     "handbook": ("debian-handbook", "debian-handbook/html/en-US", "*.html", ""),
+    "varnish": ("varnish-doc", "varnish/html", "**/*.html", "genindex.html search.html"),
+    "rsyslog": ("rsyslog-doc", "rsyslog-doc/html", "**/*.html", "genindex.html search.html"),
 }
-"""Packages, their folders of documentation, the files that are read, and one that is not."""
+"""Packages, their folders of documentation, the files that are read, and those that are not."""
 
 
 async def _everyday(folder: Path) -> bool:
@@ -127,7 +128,7 @@ async def _everyday(folder: Path) -> bool:
             print(f"without {package}: {error}", file=sys.stderr)
             return False
         for page in pages.glob(files):
-            if not page.is_symlink() and page.name != left_out:
+            if not page.is_symlink() and page.name not in left_out.split():
                 copy = folder / name / page.relative_to(pages)
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(page, copy)
@@ -149,14 +150,10 @@ async def _everyday(folder: Path) -> bool:
 
 
 async def _frozen(folder: Path) -> bool:
-    """Ask the questions that are kept to measure with; `tests/fixtures/research/frozen/README.md` describes them."""
-    shutil.copytree(FROZEN / "corpus", folder / "sqlite")
-    searched = [await corpus(folder / "sqlite")]
-    rows: list[Row] = [json.loads(line) for line in (FROZEN / "questions.jsonl").read_text("utf-8").splitlines()]
-    for row in rows:
-        if row["kind"] in ("list", "number"):
-            row["answers"] = [{"all": row["answers"]} if row["kind"] == "list" else row["answers"]]
-    judged = await ask_all(rows, searched)
+    """Ask the questions on the frozen corpus; `tests/fixtures/research/frozen/README.md` describes them."""
+    (folder / "sqlite").symlink_to(FROZEN / "corpus")
+    rows = frozen_rows()
+    judged = await ask_all(rows, [await corpus(folder / "sqlite")])
     kinds = dict.fromkeys(row["kind"] for row in rows)
     counted = {
         kind: (
@@ -179,7 +176,13 @@ async def _frozen(folder: Path) -> bool:
     return answered >= 0.6 * asked and right >= 0.9 * answered and not invented
 
 
-SETS = {"factbook": _factbook, "pydoc": _pydoc, "postgresql": _postgresql, "everyday": _everyday}
+SETS = {
+    "factbook": _factbook,
+    "pydoc": _pydoc,
+    "postgresql": _postgresql,
+    "everyday": _everyday,
+    "frozen": _frozen,
+}
 
 
 def main(names: Sequence[str]) -> int:
@@ -187,7 +190,7 @@ def main(names: Sequence[str]) -> int:
     met = []
     for name in names or SETS:
         with tempfile.TemporaryDirectory() as folder:
-            met.append(asyncio.run((SETS | {"frozen": _frozen})[name](Path(folder))))
+            met.append(asyncio.run(SETS[name](Path(folder))))
     return 0 if all(met) else 1
 
 

@@ -62,11 +62,70 @@ _EITHER = re.compile(r"(?:is|are|does|do|was|were) .+ or .+", re.IGNORECASE)
 
 
 def _telling(text: str) -> frozenset[str]:
-    return frozenset(stem_of(word.lower()) for word in WORD.findall(text) if word.lower() not in STOP | SLIGHT)
+    return frozenset(stem_of(word.lower()) for word in WORD.findall(text) if word.lower() not in STOP | SLIGHT | _LIGHT)
+
+
+_LIGHT = frozenset("two one both give gives gave given".split())
+"""Words of "which of the two gave" that say nothing of either."""
+
+
+_STATES = (
+    "on off",
+    "enabled disabled",
+    "true false",
+    "open closed",
+    "required optional",
+    "mandatory optional",
+    "public private",
+    "synchronous asynchronous",
+    "stateless stateful",
+    "mutable immutable",
+    "ascending descending",
+    "static dynamic",
+    "allowed forbidden",
+    "visible hidden",
+)
+_OF_STATES = re.compile(
+    rf"(?:is|are|was|were) (?P<what>.+?) (?P<one>[a-z-]+) {_OR} (?P<other>[a-z-]+)(?: (?P<rest>.+))?", re.IGNORECASE
+)
+
+
+def settles(question: str, text: str) -> bool:
+    """Return whether a question asks which of two opposite states a thing is in, and a sentence says that it is in one.
+
+    "Is the log on or off by default?" is settled by "The log is turned off by default". The sentence says nothing else,
+    and of the thing no other words than the question has, or one more beside three of them.
+    """
+    match = _OF_STATES.fullmatch(" ".join(question.split()).rstrip("?!. "))
+    if match is None:
+        return False
+    pair = {match["one"].lower(), match["other"].lower()}
+    said = _IN_STATE.fullmatch(re.sub(r" \([^()]*\)", "", " ".join(text.split())).strip("*_ "))
+    if said is None or said["state"].lower() not in pair or not any(set(each.split()) == pair for each in _STATES):
+        return False
+    asks_default = "default" in (match["rest"] or "")
+    if asks_default is not (said["before"] is not None or said["behind"] is not None):
+        return False
+    what, of = _telling(match["what"]), _telling(said["what"])
+    rest = _telling(re.sub("(?:by|as the) default", "", match["rest"] or ""))
+    return not rest and what <= of and len(of - what) <= len(what) // 3 and not _JOINS.search(said["what"])
+
+
+_IN_STATE = re.compile(
+    r"(?:But |However, )?(?P<before>By default,? |by default,? )?(?P<what>[^,.;:()]+?) (?:is|are)"
+    r"(?: (?:always|turned|switched|set to))* (?P<state>[a-z-]+)(?P<behind> by default)?[.!]?",
+    re.IGNORECASE,
+)
+_JOINS = re.compile(
+    r"\b(?:and|or|but|that|whether|if|when|where|while|which|who|without|with|except|only|no|not|old|new|some|most)\b",
+    re.IGNORECASE,
+)
 
 
 def compares(question: str, text: str) -> bool:
     """Return whether a text compares the two things that a question lets choose from, in what the question asks."""
+    if settles(question, text):
+        return True
     choice = choice_of(question)
     if choice is None or not _COMPARES.search(text):
         return False

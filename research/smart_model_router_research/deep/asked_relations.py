@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from smart_model_router_research.deep.claims import QuotedEvidence
 from smart_model_router_research.deep.matching import WORD, placed_stems, stem_of, stems_of
 from smart_model_router_research.deep.questions import GAP, SLIGHT, STOP
 from smart_model_router_research.deep.statement_stems import is_akin, senses_of
+from smart_model_router_research.deep.values import DATE
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +176,44 @@ def nested_question(question: str) -> NestedQuestion | None:
     return NestedQuestion(match["inner"], f"{match['head']} {GAP}{match['rest'] or ''}")
 
 
+_RELEASED = re.compile(
+    r"^(?:when|(?:on|in) (?:what|which) (?:date|day|month|year)) (?:was|did|is) (?:the |that )(?:[\w.+-]+ )?"
+    r"(?:release|version)(?: (?:appear|published|released|issued|out|come out))? (?:that|which) (?P<clause>.+?)"
+    r"(?: (?:appear|published|released|issued|come out))?$",
+    re.IGNORECASE,
+)
+
+
+def release_asked_for(question: str) -> str:
+    """Return what a release did whose date is asked for: "When was the version released that added X?"; else ""."""
+    match = _RELEASED.match(" ".join(question.split()).rstrip("?!. "))
+    return match["clause"] if match is not None else ""
+
+
+def is_of_release(evidence: Sequence[QuotedEvidence], version: str) -> bool:
+    """Return whether a quote says what a version did: it begins with that, or ends with "in" it; and it is no plan."""
+    written = re.escape(version)
+    name = r"(?:[A-Z][\w.-]* )?(?:(?:[Vv]ersion|[Rr]elease) |v)?"
+    begins = rf"\W*(?:(?:In|With|Since) )?{name}{written}(?: \([^()]*\))?,? .*"
+    ends = rf".* (?:in|with|by) {name}{written}(?: \([^()]*\))?[.]?"
+    said = [" ".join(each.quote.split()) for each in evidence]
+    return any(not _PLANNED.search(each) and re.fullmatch(f"{begins}|{ends}", each) for each in said)
+
+
+_PLANNED = re.compile(r"\b(?:will|again|would|may|might|planned|not|never|beta|candidate|rc|alpha|withdrawn)\b")
+
+
+def dates_release(evidence: Sequence[QuotedEvidence], version: str) -> bool:
+    """Return whether a quote is a row of a table with a version in a cell, or says alone that it was released."""
+    written = re.escape(version)
+    row = rf"\|(?:.*\|)? *{written} *\|.*"
+    said = (
+        rf"\W*(?:The )?(?:[A-Z][\w.-]* )?(?:(?:[Vv]ersion|[Rr]elease) |v)?{written} (?:was|is) "
+        rf"(?:first )?(?:released|published|issued) (?:on|in) {DATE}[.]?"
+    )
+    return any(re.fullmatch(f"{row}|{said}", " ".join(each.quote.split())) for each in evidence)
+
+
 _MOST_NAME = 4
 
 
@@ -203,6 +244,10 @@ _WHO = re.compile(
 )
 
 
+_PLURAL = re.compile(r"\w{3,}(?<![su])s")
+"""No form of a verb behind "did": "Did Acme engineers start it?" asks of a start."""
+
+
 @lru_cache(maxsize=1024)
 def deed_of(question: str) -> AskedDeed | None:
     """Return the deed that a question asks about: None where it asks about none, or names neither side of it."""
@@ -213,7 +258,7 @@ def deed_of(question: str) -> AskedDeed | None:
     if (match := _DOES.search(text)) is not None:
         words = [word for word in WORD.findall(match["rest"]) if word.lower() not in STOP]
         if len(words) > 1 and words[0][:1].isupper():
-            lower = next((word for word in words[1:] if word.islower()), "")
+            lower = next((word for word in words[1:] if word.islower() and not _PLURAL.fullmatch(word)), "")
             return AskedDeed(stem_of(lower), doer=stem_of(words[0].lower())) if lower else None
     return None
 

@@ -65,7 +65,8 @@ _NAMED = (
     "file command option function variable header flag script setting parameter program tool package library directory "
     "folder key keyword channel class method module encoding format algorithm agency organisation organization company "
     "country city language system systems licence license protocol type operator statement table column field service "
-    "database server browser compiler editor filter mode extension argument attribute macro signal symbol character"
+    "database server browser compiler editor filter mode extension argument attribute macro signal symbol character "
+    "error exception"
 )
 _AMOUNTS = {
     "long": AskedKind.DURATION,
@@ -101,7 +102,8 @@ _READERS: tuple[tuple[re.Pattern[str], AskedKind], ...] = tuple(
         (r"\bhow much (?=.*\b(?:memory|ram|disk|space|storage|bandwidth)\b)", AskedKind.SIZE),
         (
             (
-                r"\b(?:which|what) (?:\w+ ){0,2}(?:version|release)\b"
+                r"\b(?:which|what) (?:(?!(?:year|date|day|month) )\w+ ){0,2}(?:version|release)\b"
+                r"(?! (?:date|day|year)\b)"
                 r"|\bsince (?:which|what) version\b"
             ),
             AskedKind.RELEASE,
@@ -167,6 +169,11 @@ def asked_value(text: str) -> AskedValue:
             if kind in _NO_NOUN_OF:
                 return AskedValue(kind)
             noun = (match.groupdict().get("noun") or _noun_of(text)).lower()
+            plural = _PLURAL.search(text.lower()) if kind is AskedKind.NAME else None
+            if plural is not None and plural["noun"].rstrip("s") != noun.rstrip("s"):  # "which column types"
+                return AskedValue(AskedKind.SENTENCE, plural["noun"])
+            if kind is AskedKind.NAME and (several := _KINDS_OF.search(text.lower())) is not None:
+                return AskedValue(AskedKind.SENTENCE, several["noun"])
             if kind is AskedKind.NAME and match[0].endswith("s") and not noun.endswith("s"):
                 noun += "s"
                 return AskedValue(AskedKind.SENTENCE, noun)
@@ -200,6 +207,9 @@ def _amount(how: re.Match[str], text: str) -> AskedValue:
     return AskedValue(AskedKind.NUMBER if kind is AskedKind.DURATION and _PLAIN_LENGTH.search(text) else kind)
 
 
+_KINDS_OF = re.compile(
+    r"\b(?:which|what) (?:kinds|types|sorts|forms) of (?:[\w-]+ ){0,2}?(?P<noun>[a-z-]{2,}[a-rt-z]s)\b"
+)
 _PLURAL = re.compile(
     r"\b(?:which|what) (?:(?!kinds? of)[\w-]+ ){0,2}?(?P<noun>[a-z-]{2,}[a-rt-z]s) (?:are|were|can|do|does|did|have"
     r"|has|will|is|was|got|may|must|could|should)\b"
@@ -261,7 +271,7 @@ _FINDERS: Mapping[AskedKind, re.Pattern[str]] = {
     AskedKind.PLACE: re.compile(
         rf"{_ADDRESS}|~?/[\w.<>-]+(?:/[\w.<>-]*)*|[`\"\u201c][^`\"\u201c\u201d]{{1,60}}[`\"\u201d]"
         rf"|\b(?:in|on|at|under|inside|into|below|behind|beside) "
-        rf"(?!(?:(?:the|an?|your) )?{_NO_PLACES})(?:(?:the|an?|your) )?(?:[\w/`\"-]+ )?[\w/`\".-]+"
+        rf"(?!\d|(?:(?:the|an?|your) )?{_NO_PLACES})(?:(?:the|an?|your) )?(?:[\w/`\"-]+ )?[\w/`\".-]*[\w/`\"-]"
     ),
     AskedKind.REASON: re.compile(
         r"\b(?:because|since|so that|due to|in order (?:to|that)|therefore|thus|otherwise|reasons?|avoids?|prevents?"
@@ -294,6 +304,8 @@ def values_of(asked: AskedValue, text: str, common: Iterable[str] = frozenset())
         found = list(_FINDERS[asked.kind].finditer(text))
     if asked.kind in (AskedKind.NUMBER, AskedKind.COUNT):
         found = [match for match in found if not _YEAR.fullmatch(match[0]) and not _is_reference(match, text)]
+    if asked.kind is AskedKind.INSTANT:  # 1000 pages are no year
+        found = [match for match in found if not (match[0].isdigit() and unit_behind(text, match.end()))]
     if asked.kind is AskedKind.NUMBER and asked.noun:  # "7 runlevels" names no runlevel
         found = [match for match in found if not text[match.end() :].startswith(f" {asked.noun}s")]
     return [FoundValue(match[0], *match.span()) for match in found]
@@ -322,13 +334,18 @@ def _is_name(words: str, common: Iterable[str]) -> bool:
     return any(word.casefold().rstrip("s") not in common and word.casefold() not in common for word in words.split())
 
 
+_NUMBER_IS = re.compile(
+    r"\bnumber of (?P<what>(?:[\w-]+ ){1,4}?)(?:is|are|defaults to)"
+    r"(?: (?:limited|restricted|set) to(?: [A-Z][A-Z_]+,? which is (?:set to|limited to)?)?)? $"
+)
+"""The words before the number in "the number of open files is limited to MAX_FILES, which is set to 10"."""
 _INSIDE = re.compile(r"(?P<before>[\w-]+(?: [\w-]+)?) \((?:[a-z]+ ){0,3}$")
 """The words before a number in parentheses: "messages (usually 10)"."""
 
 
 def _counts(noun: str, number: re.Match[str], text: str) -> bool:
     """Return whether what is counted stands right behind a number."""
-    if _YEAR.fullmatch(number[0]):
+    if _YEAR.fullmatch(number[0]) or text[number.end() :].startswith(" or more"):
         return False
     behind = re.split(r"[.;:()]\s", text[number.end() : number.end() + 60])[0]
     words = [stem_of(word.lower()) for word in WORD.findall(behind)]
@@ -338,8 +355,12 @@ def _counts(noun: str, number: re.Match[str], text: str) -> bool:
         return False
     width = 1 if is_one or noun == _TEXT_UNITS else _NOUN_WITHIN
     others = frozenset().union(*(alternatives(stem_of(word)) for word in noun.split() if word not in STOP))
+    if (told := _NUMBER_IS.search(text[: number.start()])) is not None:
+        return any(stem_of(word.lower()) in others for word in WORD.findall(told["what"]))
     if (inside := _INSIDE.search(text[: number.start()])) is not None and text[number.end() :][:1] in (")", ","):
         return any(stem_of(word.lower()) in others for word in WORD.findall(inside["before"]))
+    if noun in ("percent", "percentage") and text[number.end() :].lstrip().startswith("%"):
+        return text.count("%") == 1
     if (unit := unit_behind(text, number.end())) and unit not in _SCALES and stem_of(unit.lower()) not in others:
         return False  # 85 euros for each plot are no plots
     return any(word in others for word in words[: width + 2 * of])

@@ -39,7 +39,7 @@ LIGHT = frozenset(
     "go goes went back bring brings brought say says said tell tells year years date day days month time number set "
     "today now moment long much many far often old any ever still already just too also really actually exactly "
     "happen happens other another anything something anyone someone default not more less called call roughly "
-    "approximately".split()
+    "approximately single".split()
 )
 """Words of questions that say nothing by themselves, or are judged by rules of their own."""
 _MEASURES: Mapping[str, str] = {
@@ -118,6 +118,7 @@ _NEEDED = (
 
 _UNSET = re.compile(r"\b(?:if|when) (?:i|you|we) (?:(?:do|did) not|don't|didn't) [^,]+", re.IGNORECASE)
 """Words that ask for a default: nothing is denied by "which port is used if I don't set one"."""
+_BY_DEFAULT = re.compile(r"\bas the default\b", re.IGNORECASE)
 _SET = re.compile(
     r"\bnever\b|\b(?:if|when) (?:i|you|we|one) (?!do(?:es)? not\b|did not\b|don't|didn't|doesn't)", re.IGNORECASE
 )
@@ -133,7 +134,7 @@ def _tells_purpose(question: str, text: str) -> bool:
 
 def _has_needed(question: str, text: str) -> bool:
     """Return whether a text has what a kind of question needs: a denial, a name, a purpose, and no condition."""
-    asks_default = _UNSET.search(question) is not None
+    asks_default = _UNSET.search(question) is not None or _BY_DEFAULT.search(question) is not None
     if asks_default and _SET.search(text):
         return False
     plain = _UNSET.sub("", question) if asks_default else question
@@ -226,12 +227,38 @@ _POINTS_INSIDE = re.compile(r"\w+ing (?:it|one|them|this|these) ", re.IGNORECASE
 """The beginning of "Restoring one takes an hour"."""
 
 
+_FIRST_NAME = re.compile(r"\W*(?P<name>[A-Z][\w'-]+) (?=(?:is|was|has|had|lives?|lived|died|\w+ed) )")
+_WHOLE_NAME = re.compile(
+    r"\W*(?P<name>(?:[A-Z][\w'-]*[.]? ){1,2}[A-Z][\w'-]+)(?![\w'-]| (?:and|or|[A-Z])|,? (?:Jr|Sr|I+V?)\b)"
+)
+
+
+def names_again(text: str, before: str, whole: str) -> bool:
+    """Return whether a sentence begins with the last name of the one before: "Ada Lovelace", "Lovelace".
+
+    No other person in the `whole` text may have that name.
+    """
+    part, full = _FIRST_NAME.match(text), _WHOLE_NAME.match(before)
+    if part is None or full is None:
+        return False
+    *first, last = full["name"].split()
+    given = next((name for name in first if not name.endswith(".")), "")
+    if part["name"] not in (given, last):
+        return False
+    named = re.findall(rf"([A-Z][\w'-]*[.]?) {re.escape(last)}\b", whole)
+    return set(named) <= {*first, "The", "In"} and len(re.findall(rf"\b{re.escape(part['name'])}\b", before)) == 1
+
+
 def antecedents(statement: Statement, document: ReadDocument) -> list[str]:
     """Return the sentences before one that begins with "it", back to the first that names its subject itself."""
     found: list[str] = []
     text, before = statement.text, statement.before
     at = document.place_of(statement)
-    while before and (points_back(text) or _POINTS_INSIDE.match(text)) and at > 0:
+    while (
+        before
+        and (points_back(text) or _POINTS_INSIDE.match(text) or names_again(text, before, document.stored.text))
+        and at > 0
+    ):
         at -= 1
         one = document.statements[at]
         if one.scope != statement.scope:

@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from smart_model_router_research.deep.asked_choices import compares
+from smart_model_router_research.deep.asked_exactly import says_nothing_else
 from smart_model_router_research.deep.asked_values import WHOLE, AskedKind, AskedValue, asked_value
-from smart_model_router_research.deep.asked_words import AskedWord, are_many, words_of
+from smart_model_router_research.deep.asked_words import BEGUN, POSSIBLE, AskedWord, are_many, words_of
 from smart_model_router_research.deep.claims import ResearchClaim
-from smart_model_router_research.deep.fitting import is_said, says
+from smart_model_router_research.deep.fitting import is_said, names_again, says
 from smart_model_router_research.deep.folding import fold
 from smart_model_router_research.deep.found_answers import FoundAnswer, ReadDocument
 from smart_model_router_research.deep.matching import stem_of, stems_of
@@ -125,7 +126,30 @@ def _fitting(
         for at, one in enumerate(statements)
         if is_near(one, question, asked, words, is_alone=is_of_many and at == 0 and _is_alone(statements))
         and is_said(question, _found(one, words), words, is_of_many=is_of_many)
+        and _is_exact(one, question, asked)
     ]
+
+
+def _is_exact(one: RankedStatement, question: str, asked: AskedValue) -> bool:
+    """Return whether a statement says a default where one is asked for, and of support for a deed nothing else."""
+    above = " ".join((one.statement.text, one.statement.label, one.statement.lead_in, *one.statement.scope[-1:]))
+    if _ASKS_DEFAULT.search(question) and not _TELLS_DEFAULT.search(above):
+        return False
+    possible = POSSIBLE.search(question) if asked.kind is AskedKind.RELEASE else None
+    if possible is None or says(stem_of(possible["verb"].lower()), one.statement.own):
+        return True
+    begun = _BEGUN if possible["verb"].lower() in _GENERAL else frozenset[str]()
+    return says_nothing_else(one.statement.text, question, one.document, begun)
+
+
+_BEGUN = frozenset(BEGUN) | stems_of("was were has have been")
+_GENERAL = frozenset("use declare create define have get specify set enable employ call make write".split())
+"""Deeds that are possible where there is support for what they are done with."""
+_ASKS_DEFAULT = re.compile(r"\bas the default\b", re.IGNORECASE)
+_TELLS_DEFAULT = re.compile(
+    r"default|\b(?:unless|initial(?:ly)?|normally|usually|typically|standard|automatically|out of the box)\b",
+    re.IGNORECASE,
+)
 
 
 def _is_alone(statements: Sequence[RankedStatement]) -> bool:
@@ -187,6 +211,11 @@ def _is_called(names: Sequence[AskedWord], one: RankedStatement) -> bool:
     )
 
 
+def _names_again(one: RankedStatement) -> bool:
+    before = one.document.statements[one.at - 1].text
+    return names_again(one.statement.text, before, one.document.stored.text)
+
+
 _MAKES = stems_of(
     "make made write wrote written design designed create created develop developed build built invent author"
 )
@@ -219,12 +248,15 @@ def is_near(
     if not all(_is_made_by(word, question, one, asked) for word in needed):
         return False
     names = [word for word in words if word.is_name]
-    if not all(_is_spoken_of(word, one) for word in names) and not _is_called(names, one):
+    is_called = _is_called(names, one)
+    if not is_called and not all(_is_spoken_of(word, one) for word in names):
         return False
     if noun and one.worths.get(noun, 1.0) < SPOKEN_OF:
         return False
     if asked.kind is AskedKind.PLACE:
-        unspoken = sum(word.weight for word in words if word.weight >= TELLING and one.worths[word.stem] < SPOKEN_OF)
+        is_again = is_called and one.at > 0 and _names_again(one)
+        asked_of = [word for word in words if word.weight >= TELLING and not (is_again and word.is_name)]
+        unspoken = sum(word.weight for word in asked_of if one.worths[word.stem] < SPOKEN_OF)
         if unspoken > MOST_UNSPOKEN * sum(word.weight for word in words):
             return False
     if is_over(question, one.statement.text):
@@ -246,7 +278,7 @@ def chosen(
         if asked.noun.endswith("s"):
             listed = _listed(best, fitting)
             return listed if len(listed) > 1 or enumerates(best.statement.text, question) else []
-        other = next((one for one in fitting[1:] if one.statement.text != best.statement.text), None)
+        other = next((one for one in fitting[1:] if not _has_other(one, best) and not _has_other(best, one)), None)
         return [best] if other is None or best.score - other.score >= WHOLE_MARGIN else []
     if asked.kind in COMPARED and best.own >= SURE:
         rivals = [
@@ -260,7 +292,7 @@ def chosen(
     return [best] if all(_shares(one, best) for one in equal) else []
 
 
-_SEVERAL = re.compile(r": |\bonly\b|\S+, \S+(?: \S+)?,? (?:and|or) \S", re.IGNORECASE)
+_SEVERAL = re.compile(r": |\bonly\b|\b(?-i:[A-Z0-9]\w*) family of\b|\S+, \S+(?: \S+)?,? (?:and|or) \S", re.IGNORECASE)
 _TWO = re.compile(r"(\w+)[`\"*]*,? (?:and|or) [`\"*]*(\w+)")
 
 
@@ -280,6 +312,11 @@ def _listed(best: RankedStatement, fitting: Sequence[RankedStatement]) -> list[R
         if one.document is best.document and one.statement.scope == scope and one.score >= LISTED * best.score
     ]
     return sorted(found[:MOST_LISTED], key=lambda one: one.at)
+
+
+def _has_other(one: RankedStatement, other: RankedStatement) -> bool:
+    """Return whether the text of one statement has that of the other."""
+    return other.statement.text in one.statement.text
 
 
 def _shares(one: RankedStatement, other: RankedStatement) -> bool:

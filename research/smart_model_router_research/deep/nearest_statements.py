@@ -72,7 +72,7 @@ def ranked(
     lower = question.lower()
     is_named = asked.kind in (AskedKind.BEING, AskedKind.NAME)
     common = frozenset[str]().union(*(document.by_stem.lower for document in documents if is_named))
-    compounds = compounds_of(question)
+    compounds = [*compounds_of(question), *(word.text for word in words if word.is_of_document)]
     limits = _LIMITS.search(question) is not None
     kept: list[RankedStatement] = []
     best = 0.0
@@ -94,6 +94,11 @@ def ranked(
             best = max(best, score)
     kept.sort(key=lambda one: -one.score)
     return kept
+
+
+def near_statements(document: ReadDocument, words: Sequence[AskedWord]) -> list[RankedStatement]:
+    """Return the statements of a document that the words of a question stand near, without regard to their values."""
+    return list(_near(document, words, sum(word.weight for word in words) or 1.0))
 
 
 def chosen_statement(question: str, asked: AskedValue, document: ReadDocument, at: int) -> RankedStatement | None:

@@ -15,7 +15,15 @@ from smart_model_router_research.deep.asked_extremes import (
     set_and_measure,
     without_superlative,
 )
-from smart_model_router_research.deep.asked_relations import AskedRelation, asked_relation, is_name, nested_question
+from smart_model_router_research.deep.asked_relations import (
+    AskedRelation,
+    asked_relation,
+    dates_release,
+    is_name,
+    is_of_release,
+    nested_question,
+    release_asked_for,
+)
 from smart_model_router_research.deep.claims import ClaimKind, ResearchClaim, SubQuestion
 from smart_model_router_research.deep.fitting import says, telling_words
 from smart_model_router_research.deep.folding import fold
@@ -35,7 +43,7 @@ from smart_model_router_research.deep.questions import (
 from smart_model_router_research.deep.session import MANY_HITS, TITLE_HITS, DocumentSearch, SearchSession
 from smart_model_router_research.deep.sources import StoredDocument
 from smart_model_router_research.deep.topics import plan_questions
-from smart_model_router_research.deep.values import items_of
+from smart_model_router_research.deep.values import items_of, versions_in
 
 AT_ONCE = 0.7
 """The share of the words of a question of two steps that one statement says which answers it."""
@@ -101,11 +109,8 @@ class OfflineSession(SearchSession):
         self._met.clear()
         if asked := await self._asked_before(pattern):
             return asked
-        if pattern.clause and pattern.superlative is None:
-            if pattern.is_named:
-                return await self._joined(pattern) or await self._at_once(pattern)
-            if found := await self._joined_by_words(pattern):
-                return found
+        if (in_steps := await self._in_steps(pattern)) is not None:
+            return in_steps
         if pattern.rivals:
             return await self._compared(pattern) or (await self._nearest(pattern) if is_choice(pattern.text) else [])
         if pattern.superlative is not None and (found := await self._extreme(pattern)):
@@ -119,9 +124,39 @@ class OfflineSession(SearchSession):
             return direct if _names_entity(direct, pattern) else await self._defined(pattern) or direct
         if direct and not all(is_weak(claim, pattern) for claim in direct):
             return self._with_rivals(direct, pattern)
+        if listed := await self._listed(pattern):
+            return listed
         near = await self._nearest(pattern)
         found = self._with_rivals(near or self._property(pattern), pattern)
         return found or self._over_table(pattern) or await self._nested(pattern)
+
+    async def _in_steps(self, pattern: QuestionPattern) -> list[ResearchClaim] | None:
+        """Return what is found of a thing that a clause describes, none where nothing is; None without such a clause.
+
+        What a clause without a name describes may also be said in other words: None where it is not found.
+        """
+        if clause := release_asked_for(pattern.text):
+            return await self._release_date(clause)
+        if not pattern.clause or pattern.superlative is not None:
+            return None
+        if pattern.is_named:
+            return await self._joined(pattern) or await self._at_once(pattern)
+        return await self._joined_by_words(pattern) or None
+
+    async def _release_date(self, clause: str) -> list[ResearchClaim]:
+        """Return when the one release came out that did what a clause says."""
+        firsts = standing(await self.answer(read_question(f"Which version {clause}")))
+        version = next(versions_in(firsts[0].value), None) if len(firsts) == 1 else None
+        if version is None or not is_of_release(firsts[0].evidence, version.text):
+            return []
+        seconds = standing(await self.answer(read_question(f"When was version {version.text} released")))
+        if len(seconds) != 1 or not dates_release(seconds[0].evidence, version.text):
+            return []
+        first = replace(firsts[0], value=version.text, entity=clause, attribute="version")
+        second = replace(seconds[0], entity=version.text, attribute="date", other="")
+        known = {first.id: first, second.id: second}
+        self.claims = [known.get(claim.id, claim) for claim in self.claims]
+        return self._inferred(Operation.JOIN, [first, second], f"version that {clause} in these sources")
 
     async def _nested(self, pattern: QuestionPattern) -> list[ResearchClaim]:
         """Return what is said of "the captain of X", asked for first, where that is one thing that nothing disputes."""

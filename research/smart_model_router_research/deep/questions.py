@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from smart_model_router_research.deep.asked_phrases import in_plain_words
 from smart_model_router_research.deep.matching import WORD, alternatives, stem_of
 
 
@@ -225,7 +226,7 @@ VERSION_OF = re.compile(
 def read_question(text: str) -> QuestionPattern:
     """Return what a question asks for. A statement is read as a question for what it names."""
     text = " ".join(text.split()).strip().rstrip("?!. ")
-    text = _HIGH_SUM.sub("How much", text)
+    text = in_plain_words(_HIGH_SUM.sub("How much", text))
     if text.isupper() and " " in text:  # capitals of the keyboard name nothing
         text = text.lower()
     wanted, start, head = _wanted(text)

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from smart_model_router_research.deep.analysts import ClaimDrafter, analyse, answers_of, best_of
 from smart_model_router_research.deep.asked_before import answer_of_same_question
+from smart_model_router_research.deep.asked_lists import asked_several, listed_answers
 from smart_model_router_research.deep.claims import ResearchClaim, SubQuestion
 from smart_model_router_research.deep.comparing import is_polar
 from smart_model_router_research.deep.corpus_search import HITS
@@ -106,6 +107,19 @@ class SearchSession:
         """Return the claim that says what a name is."""
         found = defined_near(pattern.entities[0], await self._read(pattern.text, MANY_HITS)) if pattern.entities else []
         return [claim for answer in found if (claim := self._drafted(answer, pattern)) is not None]
+
+    async def _listed(self, pattern: QuestionPattern) -> list[ResearchClaim]:
+        """Return the claims of all items of the one list that a question for several things is about."""
+        if not asked_several(pattern.text):
+            return []
+        before = len(self.claims)
+        found = listed_answers(pattern.text, self._own(pattern, await self._read(pattern.text, MANY_HITS)))
+        claims = [self._drafted(each, replace(pattern, wanted=Wanted.FACT)) for each in found]
+        whole = [claim for claim in claims if claim is not None]
+        if len(whole) < len(claims):  # a part of a list is no answer
+            del self.claims[before:]
+            return []
+        return whole
 
     async def _nearest(self, pattern: QuestionPattern) -> list[ResearchClaim]:
         """Return the claims of the statements that stand nearest to a question in everyday words."""

@@ -30,7 +30,7 @@ def _everyday() -> dict[str, frozenset[str]]:
     table = files("smart_model_router_research.deep").joinpath("everyday.txt").read_text(encoding="utf-8")
     for line in table.splitlines():
         if line and not line.startswith("#"):
-            stems = {stem_of(word) for word in line.split() if word == "not" or word not in STOP}
+            stems = {stem_of(word) for word in line.split() if word in ("not", "we") or word not in STOP}
             for stem in stems:
                 found.setdefault(stem, set()).update(stems)
     return {stem: frozenset(stems) for stem, stems in found.items()}

@@ -24,7 +24,7 @@ _COUNTS = re.compile(
 _LISTS = re.compile(rf"^(?:which|what) (?P<noun>(?:{_WORD} )?{_WORD}s) [a-z]+\b", re.IGNORECASE)
 _EXTREME = re.compile(
     r"^(?:which|what) (?P<noun>(?:[a-z-]+ )?[a-z-]+?) (?:is|are|was|has|have|had|[a-z]+s) (?:the )?(?P<word>\w+)"
-    r"(?: (?P<measure>[a-z ]+))?$",
+    r"(?: (?P<measure>[a-z -]+))?$",
     re.IGNORECASE,
 )
 _MOST = frozenset("most highest largest biggest longest heaviest greatest tallest deepest oldest widest".split())
