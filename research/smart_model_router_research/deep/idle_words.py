@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 from smart_model_router_research.deep.clause_forms import (
     AUXILIARIES,
+    BE,
     DETERMINERS,
+    PREPOSITIONS,
+    is_past,
     verb_runs,
 )
 from smart_model_router_research.deep.sentence_parts import ANY_MARK
@@ -38,7 +42,7 @@ def idle_in_source(source: Sequence[Item], at: int, *, english: bool) -> int:
         return 0
     if item.key == "also":
         return int(is_idle_also(source, at))
-    if is_idle_that(source, at) or is_idle_article(source, at):
+    if is_idle_that(source, at) or is_idle_article(source, at) or _is_found(source, at):
         return 1
     if item.key == "then" and at:
         return int(_is_idle_then(source, at))
@@ -70,13 +74,49 @@ def is_idle_also(source: Sequence[Item], at: int) -> bool:
     before, behind = source[start:at], source[at + 1 :]
     if not at or not behind or any(each.turns and each.key not in _UPWARD for each in before):
         return False
-    if any(each.key == "that" or each.written.lower().startswith("wh") for each in before[1 if start else 0 :]):
+    joining = [n for n in range(start + bool(start), at) if _joins_clauses(source[n])]
+    if joining and not (len(joining) == 1 and _is_told(source, joining[0], at)):
         return False
     end = next((n for n, each in enumerate(behind) if each.kind == "mark" and each.key in _ENDS), len(behind))
     is_participle = behind[0].written.lower().endswith(("ed", "ing")) and source[at - 1].key not in AUXILIARIES
     return not (is_participle and verb_runs(behind[1:end]))
 
 
+def _joins_clauses(item: Item) -> bool:
+    return item.key == "that" or item.written.lower().startswith("wh")
+
+
+def _is_found(items: Sequence[Item], at: int) -> bool:
+    """Return whether "that" stands between "found" and one clause with a verb: it may go, and not come."""
+    if not _begins_clause(items, at) or items[at - 1].written != "found":
+        return False
+    behind = items[at + 1 :]
+    is_cut = any(is_past(one.written) and other.key in BE for one, other in pairwise(behind))
+    return verb_runs(behind) == 1 and not is_cut
+
+
+def _begins_clause(items: Sequence[Item], at: int) -> bool:
+    """Return whether "that" stands behind a verb and before the subject of a clause."""
+    after = items[at + 1] if at + 1 < len(items) else None
+    if items[at].key != "that" or at < 2 or after is None or items[at - 2].key in DETERMINERS:
+        return False
+    return after.key in DETERMINERS | SUBJECTS or after.written[:1].isupper()
+
+
+def _is_told(items: Sequence[Item], that: int, at: int) -> bool:
+    """Return whether "also" stands before the past of a verb with an object, in a clause of what is said or found.
+
+    "Her letters show that the shop also sold maps" has it there, "the shops also treated by him" has not.
+    """
+    if items[that - 1].written.lower() not in SAYING | {"found"} or not _begins_clause(items, that):
+        return False
+    verb, thing = (items[at + n].written if at + n < len(items) else "" for n in (1, 2))
+    clause = items[that + 1 : at]
+    is_bounded = any(each.written.lower().endswith("est") or each.key in _COUNTING for each in clause)
+    return is_past(verb) and bool(thing) and items[at + 2].key not in PREPOSITIONS | {"to"} and not is_bounded
+
+
+_COUNTING = frozenset("exactly sole total single first last only".split())
 _ENDS = frozenset([",", ";", ":", "-", ANY_MARK])
 _UPWARD = frozenset(
     "was were had did been can will may must could should would might but some many several still both over up "

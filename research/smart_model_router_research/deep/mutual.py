@@ -26,12 +26,17 @@ _MUTUAL = re.compile(
 
 def from_either_end(text: str) -> Iterator[str]:
     """Yield a sentence about two names from its other end."""
+    text = _ALSO.sub(" ", text)
     if (match := _MUTUAL.fullmatch(text)) is not None and not any(map(_bounds_a_name, read_items(text))):
         is_bound = match[4].startswith(" ") and not match[4].startswith(" along")
         if not is_bound or match[2] in _WITH_ANYTHING:
             yield f"{match[3]} {match[2]} {match[1]}{match[4]}"
 
 
+_ALSO = re.compile(
+    r"(?<=\w) also (?=borders |adjoins |shares |intersects |adjacent |parallel |twinned |linked |joined )"
+)
+_ALONE = frozenset("alone itself together twice".split())
 _WITH_ANYTHING = frozenset(
     f"{be} {what}" for be in ("is", "was") for what in ("connected to", "joined to", "linked to", "married to")
 ) | {"intersects"}
@@ -40,6 +45,8 @@ _WITH_ANYTHING = frozenset(
 
 def _bounds_a_name(item: Item) -> bool:
     """Return whether a word turns a sentence about two names: "Little Hadding was" has none that does."""
+    if item.written.lower() in _ALONE or (item.written.islower() and item.written.endswith("ly")):
+        return True
     return (
         item.turns and item.key not in ("was", "were") and item.written not in ("Little", "Greater", "Lower", "Upper")
     )

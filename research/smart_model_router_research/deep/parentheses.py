@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Sequence
+from decimal import Decimal
 
-from smart_model_router_research.deep.clause_forms import DETERMINERS, MOVABLE
+from smart_model_router_research.deep.clause_forms import DETERMINERS, MOVABLE, is_plural
 from smart_model_router_research.deep.idle_words import NAMED_NOUNS
 from smart_model_router_research.deep.quantities import Quantity
 from smart_model_router_research.deep.sentence_parts import Part
@@ -21,11 +21,12 @@ def only_says_more(part: Part, before: Part, rest: Sequence[Part]) -> bool:
     """
     return (
         _abbreviates(part, before)
+        or _is_example(part.items, before.items[-1])
         or _names_again(part.items)
         or _defines(part.items, before.items[-1])
         or (part.first == "which" and only_adds(part.items))
         or _is_lifetime(part.items, before.items, rest)
-        or _converts(part.items, before.items[-1])
+        or _converts(part.items, before.items)
         or (
             len(part.items) == 1
             and before.items[-1].key in NAMED_NOUNS
@@ -37,12 +38,18 @@ def only_says_more(part: Part, before: Part, rest: Sequence[Part]) -> bool:
 def _abbreviates(part: Part, before: Part) -> bool:
     """Return whether a parenthesis has the initials of the words before it: "European Union (EU)"."""
     letters = part.items[0].written
-    if len(part.items) > 1 or len(letters) < 2 or not (letters.isupper() and letters.isalpha()):
+    if len(part.items) > 1 or len(letters) < 2 or not (_INITIALS.fullmatch(letters)):
         return False
     words = [word for item in before.items for word in re.split(r"[-/]", item.written) if word]
-    initials = [word[0].upper() for word in words[-2 * len(letters) :]]
+    initials = "".join(word[0].upper() for word in words[-2 * len(letters) :])
     capitals = sum(word[0].isupper() for word in words[-2 * len(letters) :])
-    return capitals > 1 and not Counter(letters) - Counter(initials)
+    is_spelled = len(letters) > 2 and initials.endswith(letters.upper())
+    in_order = re.search(".*".join(letters.upper()) + "$", initials) is not None
+    return is_spelled or (capitals > 1 and in_order)
+
+
+_INITIALS = re.compile(r"[A-Z]+|[A-Z]+[a-z]?[A-Z]+")
+"""An abbreviation: "EU", "DoR"."""
 
 
 def _is_lifetime(items: Sequence[Item], name: Sequence[Item], rest: Sequence[Part]) -> bool:
@@ -53,16 +60,36 @@ def _is_lifetime(items: Sequence[Item], name: Sequence[Item], rest: Sequence[Par
     return is_name and is_said and _LIFETIME.fullmatch(years) is not None
 
 
-def _converts(items: Sequence[Item], before: Item) -> bool:
+def _converts(items: Sequence[Item], before: Sequence[Item]) -> bool:
     """Return whether a parenthesis has the amount before it in another unit: "5 miles (8 km)"."""
-    amounts = [item.key for item in (*items[-1:], before)]
-    one, other = (key if isinstance(key, Quantity) and key.unit else None for key in amounts)
-    if one is None or other is None or one.unit != other.unit or one.factor == other.factor:
+    one, other = _amount_at_end(items), _amount_at_end(before)
+    if one is None or other is None or one[1] != other[1] or one[2] == other[2]:
         return False
-    mine, its = one.value * one.factor, other.value * other.factor
-    return [item.key for item in items[:-1]] in ([], [ABOUT]) and abs(mine - its) * 20 <= abs(its)
+    rest = [item.key for item in items[: -one[3]]]
+    return rest in ([], [ABOUT]) and abs(one[0] - other[0]) * 20 <= abs(other[0])
 
 
+def _amount_at_end(items: Sequence[Item]) -> tuple[Decimal, str, str, int] | None:
+    """Return the amount that ends these items: in base units, these, the unit, and how many items it takes."""
+    last, number = items[-1], items[-2].key if len(items) > 1 else None
+    if isinstance(last.key, Quantity) and last.key.unit:
+        return last.key.value * last.key.factor, last.key.unit, str(last.key.factor), 1
+    if not isinstance(number, Quantity) or number.unit or last.written not in _FURTHER_UNITS:
+        return None
+    base, factor, zero = _FURTHER_UNITS[last.written]
+    return (number.value + zero) * factor, base, last.written, 2
+
+
+_FURTHER_UNITS = {
+    **{name: ("g", Decimal("453.59237"), Decimal(0)) for name in ("lb", "lbs")},
+    **{name: ("m", Decimal("0.0254"), Decimal(0)) for name in ("in", "inch", "inches")},
+    **{name: ("m", Decimal("0.9144"), Decimal(0)) for name in ("yd", "yards")},
+    **{name: ("km^2", Decimal("0.0040468564224"), Decimal(0)) for name in ("acre", "acres")},
+    "oz": ("g", Decimal("28.349523125"), Decimal(0)),
+    "\u00b0C": ("K", Decimal(1), Decimal("273.15")),
+    "\u00b0F": ("K", Decimal(5) / 9, Decimal("459.67")),
+}
+"""Units of parentheses that are never converted elsewhere: each with its base unit, its size in that, and its zero."""
 _LIFETIME = re.compile(r"[12]\d{3}-[12]\d{3}")
 
 
@@ -103,6 +130,16 @@ def _refers(items: Sequence[Item], words: Sequence[str]) -> bool:
         or _TABLE.fullmatch(" ".join(words)) is not None
         or (items[0].key == "such_as" and len(items) > 1 and items[1].key not in MOVABLE)
     )
+
+
+def _is_example(items: Sequence[Item], before: Item) -> bool:
+    """Return whether a parenthesis has examples of the things before it: "colours (e.g. reds or Prussian blue)"."""
+    if items[0].key != "e.g" or not is_plural(before) or any(item.turns or item.key in MOVABLE for item in items[1:]):
+        return False
+    ends = [at for at, item in enumerate(items) if at and item.key in (",", "and", "or")]
+    named = [items[at - 1] for at in (*ends, len(items)) if items[at - 1].key not in (",", "and", "or")]
+    are_things = all(is_plural(item) or item.written[:1].isupper() for item in named)
+    return are_things and not any(item.kind == "number" or (item.kind == "mark" and item.key != ",") for item in items)
 
 
 _PARTS = frozenset("section chapter table figure appendix detail annex paragraph article the more".split())

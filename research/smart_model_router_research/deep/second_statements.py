@@ -89,7 +89,8 @@ def _undoes(first: Sequence[Item], second: Sequence[Item]) -> bool:
 _TAKEN_BACK = (
     "deni|disput|reject|refut|withdr|cancel|overturn|revers|annul|revok|repeal|supersed|contradict|doubt|challeng|"
     "debunk|disprov|retract|mistak|fake|alleg|commut|strip|void|acquit|pardon|dismiss|suspend|postpon|waiv|veto|scrap|"
-    "pull|disown|drop|quash|disqualif|block|threw|throw|oust|lower|gutt|exempt"
+    "pull|disown|drop|quash|disqualif|block|threw|throw|oust|lower|gutt|exempt|error|guess|inaccura|forge|rigged|sham$|"
+    "useless|bankrupt|wrong|off$|deadly|poison"
 )
 _UNDOING = re.compile(_TAKEN_BACK)
 """The beginnings of words by which a statement undoes the one before it."""

@@ -51,6 +51,7 @@ _CONTRACTIONS = (
 )
 _OF_AMOUNTS = "|".join(sorted(map(re.escape, UNITS), key=len, reverse=True))
 _TYPOGRAPHY: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
+    (re.compile(r"(?<=\d) ?([ap])\.\s?m\.(?=\W*$)"), r" \1m."),
     (re.compile(r"(?<=\d) ?([ap])(?:\.\s?m\.?|m)(?!\w)"), r" \1m"),
     (re.compile(r"(?<!\w)(?:[A-Z]\.){2,}(?!\w)"), lambda match: match[0].replace(".", "")),
     (re.compile(r"(?<=\d)(?: ?\u00d7 ?| x )(?=\d)"), " x "),

@@ -376,6 +376,8 @@ def test_a_heading_can_turn_what_stands_below_it(heading: str) -> None:
         ("edited_claims_2", 0.7),
         ("edited_claims_4", 0.7),
         ("edited_claims_5", 0.55),
+        ("documented_claims", 0.8),
+        ("documented_claims_2", 0.8),
     ],
 )
 def test_claims_by_other_authors_are_told_apart(name: str, least: float) -> None:
