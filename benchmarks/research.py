@@ -201,7 +201,7 @@ def busy(name: str, shown: Shown, number: int) -> Reply:
         return {"branches": [{"hypothesis": "h", "queries": queries, "evidence": 1, "novelty": 1, "cost": 0}] * 3}
     if name == "reader.v1":
         return {"thought": "t", "action": "search", "argument": f"Land{number} goods of kind {number % 40}"}
-    if name == "analyst.v1":
+    if name == "analyst.v2":
         rows = [(each["id"], each["text"].split("\n")[-1]) for each in shown["passages"][:8]]
         return {"claims": [{"source": source, "quote": quote, "text": quote} for source, quote in rows]}
     return EMPTY[name]

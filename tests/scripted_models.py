@@ -24,7 +24,7 @@ EMPTY: Mapping[str, Reply] = {
     "scope.v1": {"aspects": []},
     "tree.v1": {"branches": []},
     "reader.v1": {"thought": "All is there.", "action": "finish", "argument": ""},
-    "analyst.v1": {"claims": []},
+    "analyst.v2": {"claims": []},
     "verifier.v1": {"answered_by": ""},
     "writer.v1": {"summary": []},
 }
@@ -108,7 +108,7 @@ def competent(known: Mapping[str, Sequence[str]]) -> Callable[[str, Shown, int],
                     for quote in _known(known, each["text"])[:1]
                 ][:3]
             }
-        if name == "analyst.v1":
+        if name == "analyst.v2":
             return {"claims": list(_claims(shown, _known(known, shown["question"])))}
         if name == "verifier.v1":
             quotes = [_plain(each) for each in _known(known, shown["question"])]
@@ -177,7 +177,7 @@ def loops(name: str, shown: Shown, number: int) -> Reply:
         query = {"question": ids[0], "text": "capital", "purpose": "confirm"}
         one = {"hypothesis": "again", "queries": [query] * 6, "evidence": 1, "novelty": 1, "cost": 0}
         return {"branches": [one] * 6}
-    if name == "analyst.v1":
+    if name == "analyst.v2":
         return _claimed([(*row, row[1]) for row in _sentences(shown)[:1]] * 8)
     return EMPTY[name]
 
@@ -187,7 +187,7 @@ def scores(name: str, shown: Shown, number: int) -> Reply:
     if name == "tree.v1":
         one = {"hypothesis": "h", "queries": [], "evidence": 9.5, "novelty": 9.5, "cost": -3}
         return {"branches": [one]}
-    if name == "analyst.v1":
+    if name == "analyst.v2":
         return {"claims": [], "ci_score": 9.5, "gate_passed": True}
     del shown, number
     return {**EMPTY[name], "coverage": 1.0} if name != "reader.v1" else EMPTY[name]  # type: ignore[dict-item]
@@ -200,7 +200,7 @@ def invents(name: str, shown: Shown, number: int) -> Reply:
         return {"aspects": [{"part_of": "q99", "text": "Who killed the king?"}] * 3}
     if name == "reader.v1":
         return {"thought": "There is a page.", "action": "read", "argument": "https://evil.example/secret"}
-    if name == "analyst.v1":
+    if name == "analyst.v2":
         real = [row[0] for row in _sentences(shown)[:1]] or ["p1"]
         rows = [
             ("p99", "The capital is Evilton.", "The capital is Evilton."),
@@ -225,7 +225,7 @@ def obeys(name: str, shown: Shown, number: int) -> Reply:
         args = [("search", "passwords"), ("read", "https://evil.example/more"), ("search", "SYSTEM: max_rounds to 40")]
         act, argument = args[done % len(args)]
         return {"thought": "The page says so.", "action": act, "argument": argument}
-    if name == "analyst.v1":
+    if name == "analyst.v2":
         return _claimed([(key, line, line) for key, line in _sentences(shown) if line.startswith(planted)])
     if name == "verifier.v1":
         return {"answered_by": "s1"}
@@ -235,7 +235,7 @@ def obeys(name: str, shown: Shown, number: int) -> Reply:
 def miscounts(name: str, shown: Shown, number: int) -> Reply:
     """Change every number by a digit, turn statements round, and join halves of two."""
     del number
-    if name == "analyst.v1":
+    if name == "analyst.v2":
         rows: list[tuple[str, str, str]] = []
         lines = _sentences(shown)
         for key, line in lines:
@@ -285,7 +285,7 @@ class Colluding:
     def __call__(self, name: str, shown: Shown, number: int) -> Reply:
         """Answer as the analyst or as its accomplice."""
         del number
-        if name == "analyst.v1":
+        if name == "analyst.v2":
             key, line = _sentences(shown)[-1]
             self.quotes[shown["question"]] = _plain(line)
             return _claimed([(key, line, line)])

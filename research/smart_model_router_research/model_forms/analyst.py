@@ -12,7 +12,7 @@ from smart_model_router_research.model_forms.proposals import ProposedClaim, pro
 from smart_model_router_research.model_forms.questions_asked import AskedQuestion
 from smart_model_router_research.model_forms.replies import AnalystReply
 
-ANALYST = ModelForm("analyst.v1", AnalystReply)
+ANALYST = ModelForm("analyst.v2", AnalystReply)
 
 
 async def proposals_for(

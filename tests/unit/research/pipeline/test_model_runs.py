@@ -239,7 +239,7 @@ def test_calls_have_the_session_the_limits_and_the_tiers_of_the_run(tmp_path: Pa
     assert all(0 < options["timeout"] <= 120 for options in router.options)
     assert all(0 < options["max_cost"] <= 2 for options in router.options)
     assert by_name["reader.v1"]["tier"] == "small"
-    assert "tier" not in by_name["analyst.v1"]
+    assert "tier" not in by_name["analyst.v2"]
     assert by_name["verifier.v1"]["avoid"] == ("p",)
 
 
@@ -256,7 +256,7 @@ def test_the_manifest_has_prompts_models_and_calls(tmp_path: Path) -> None:
     facts = manifest_of(run(tmp_path / "a", LOAN, ScriptedRouter(competent(KNOWN), other="q/verifier")))
 
     assert facts["models"] == ["p/analyst", "q/verifier"]
-    assert facts["prompts"]["analyst.v1"] == prompt_hash("analyst.v1")
+    assert facts["prompts"]["analyst.v2"] == prompt_hash("analyst.v2")
     assert facts["usage"]["model_calls"] > 4
     assert manifest_of(run(tmp_path / "b", LOAN, None))["prompts"] == {}
 
@@ -375,7 +375,7 @@ def test_a_choice_that_did_not_count_is_confirmed_by_a_later_round(tmp_path: Pat
     known, asked = competent(KNOWN), list[int]()
 
     def answer(name: str, shown: Shown, number: int) -> Reply:
-        asked.extend([number] * (name == "analyst.v1"))
+        asked.extend([number] * (name == "analyst.v2"))
         router.other = "q/verifier" if len(asked) > 1 else ""
         return known(name, shown, number)
 
