@@ -154,9 +154,12 @@ class _Child:
             "context_tokens": settings.context_tokens,
             "threads": settings.threads,
         }
-        with contextlib.suppress(BrokenPipeError):  # it died at once: its last words are on the other pipe
+        try:
             stdin.write(json.dumps(line).encode() + b"\n")
             stdin.flush()
+        except BrokenPipeError:  # it died at once: its last words are on the other pipe
+            with contextlib.suppress(BrokenPipeError):
+                stdin.close()  # now, and not when it is reaped: the line is still in the buffer
 
     def _hear(self, line: str, said: deque[str]) -> None:
         if line.startswith('{"listening"'):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -150,6 +151,27 @@ async def test_a_child_that_hangs_while_loading_is_given_up(tmp_path: Path, monk
     await provider.aclose()
     assert got.message == "the model was not loaded within 0.2 s"
     assert ended.reason == "killed by signal 9"
+
+
+@pytest.mark.asyncio
+async def test_a_child_that_dies_before_it_is_told_anything_says_how_it_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pipe to it is broken then; it was started, and its last words are what counts."""
+    program = tmp_path / "dies.py"
+    program.write_text("print('no room')\nraise SystemExit(3)\n")
+    monkeypatch.setattr(process_module, "_PROGRAM", program)
+
+    class Dead(subprocess.Popen[bytes]):
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            self.wait()
+
+    monkeypatch.setattr(subprocess, "Popen", Dead)
+    provider = LocalProvider(model=NO_MODEL)
+    got = failure(await provider.call(chat()))
+    await provider.aclose()
+    assert got.message == "the model's process ended: exit code 3: no room"
 
 
 @pytest.mark.asyncio
