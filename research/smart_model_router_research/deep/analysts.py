@@ -250,7 +250,8 @@ def _wordings(found: FoundAnswer, question: str) -> Iterator[str]:
     if statement.kind is StatementKind.ROW:
         yield from _of_row(found, path)
     with_path = f"{' > '.join(path)}: {statement.text}" if path else statement.text
-    if found.names_term and statement.term and statement.kind is not StatementKind.ROW:
+    is_above = bool(found.value) and found.value not in statement.text and any(found.value in part for part in path)
+    if is_above or (found.names_term and statement.term and statement.kind is not StatementKind.ROW):
         yield with_path
     is_unnamed = bool(found.entity) and found.entity in question and found.entity not in statement.text
     if is_unnamed or not stands_alone(fold(statement.text)):

@@ -44,6 +44,12 @@ from smart_model_router_research.deep.session import MANY_HITS, TITLE_HITS, Docu
 from smart_model_router_research.deep.sources import StoredDocument
 from smart_model_router_research.deep.topics import plan_questions
 from smart_model_router_research.deep.values import items_of, versions_in
+from smart_model_router_research.deep.version_answers import (
+    DATE_OF_RELEASE,
+    asks_date_of_release,
+    dates_of_release,
+    is_below_release,
+)
 
 AT_ONCE = 0.7
 """The share of the words of a question of two steps that one statement says which answers it."""
@@ -109,6 +115,8 @@ class OfflineSession(SearchSession):
         self._met.clear()
         if asked := await self._asked_before(pattern):
             return asked
+        if asks_date_of_release(pattern.text) and (dated := await self._dated(pattern)):
+            return dated
         if (in_steps := await self._in_steps(pattern)) is not None:
             return in_steps
         if pattern.rivals:
@@ -130,6 +138,11 @@ class OfflineSession(SearchSession):
         found = self._with_rivals(near or self._property(pattern), pattern)
         return found or self._over_table(pattern) or await self._nested(pattern)
 
+    async def _dated(self, pattern: QuestionPattern) -> list[ResearchClaim]:
+        """Return the date of a release by the heading of a changelog."""
+        found = dates_of_release(pattern.text, await self._read(pattern.text, MANY_HITS))
+        return [claim for each in found if (claim := self._drafted(each, replace(pattern, wanted=Wanted.DATE)))]
+
     async def _in_steps(self, pattern: QuestionPattern) -> list[ResearchClaim] | None:
         """Return what is found of a thing that a clause describes, none where nothing is; None without such a clause.
 
@@ -147,12 +160,16 @@ class OfflineSession(SearchSession):
         """Return when the one release came out that did what a clause says."""
         firsts = standing(await self.answer(read_question(f"Which version {clause}")))
         version = next(versions_in(firsts[0].value), None) if len(firsts) == 1 else None
-        if version is None or not is_of_release(firsts[0].evidence, version.text):
+        if version is None or not (
+            is_of_release(firsts[0].evidence, version.text) or is_below_release(firsts[0].text, version.text)
+        ):
             return []
         seconds = standing(await self.answer(read_question(f"When was version {version.text} released")))
-        if len(seconds) != 1 or not dates_release(seconds[0].evidence, version.text):
+        if len(seconds) != 1 or not (
+            seconds[0].attribute == DATE_OF_RELEASE or dates_release(seconds[0].evidence, version.text)
+        ):
             return []
-        first = replace(firsts[0], value=version.text, entity=clause, attribute="version")
+        first = replace(firsts[0], value=version.text, entity=f"the release that {clause}", attribute="version")
         second = replace(seconds[0], entity=version.text, attribute="date", other="")
         known = {first.id: first, second.id: second}
         self.claims = [known.get(claim.id, claim) for claim in self.claims]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from smart_model_router_research.deep.found_answers import FoundAnswer, ReadDocument
 from smart_model_router_research.deep.labelled_answers import answer_by_label, answer_by_row
@@ -12,7 +13,7 @@ from smart_model_router_research.deep.questions import QuestionPattern
 from smart_model_router_research.deep.sentence_answers import LEAST_OPEN_COVERAGE
 from smart_model_router_research.deep.statements import Statement, StatementKind
 from smart_model_router_research.deep.typed_values import nearest_value
-from smart_model_router_research.deep.values import versions_in
+from smart_model_router_research.deep.values import dates_in, versions_in
 from smart_model_router_research.deep.vouching import Vouching, entity_of
 
 _VERBS = {
@@ -42,6 +43,8 @@ def answer_by_version(
     heads = [words for words in reversed(statement.scope) if not _CHAPTER.match(words)]
     heading = next((found for words in heads if (found := _RELEASE.match(words))), None)
     if heading is not None and match.coverage >= LEAST_OPEN_COVERAGE:
+        if _is_of_other_deed(statement, pattern):
+            return None
         value, attribute = heading[1], f"{verb or 'changed'} in version"
     elif labelled is not None:
         return labelled
@@ -57,6 +60,84 @@ def answer_by_version(
     return FoundAnswer(
         document=document, statement=statement, value=value, score=score, entity=entity, attribute=attribute
     )
+
+
+_SECTIONS = {
+    "added": stems_of("added new introduced available appeared since add introduce appear support can may could"),
+    "changed": stems_of("changed change altered modified"),
+    "deprecated": stems_of("deprecated deprecate obsolete"),
+    "removed": stems_of("removed remove dropped drop deleted delete"),
+    "fixed": stems_of("fixed fix mended mend solved solve repaired repair corrected correct bug"),
+}
+"""The sections of changelogs, with the words of questions for what they list."""
+
+
+def _is_of_other_deed(statement: Statement, pattern: QuestionPattern) -> bool:
+    """Return whether a statement stands in the section of a changelog that lists what is not asked for."""
+    section = next((words.casefold() for words in reversed(statement.scope) if words.casefold() in _SECTIONS), "")
+    asked = {name for name, words in _SECTIONS.items() if words & stems_of(pattern.text)}
+    return bool(section) and bool(asked) and section not in asked
+
+
+_ASKS_DATE = re.compile(
+    r"(?i:when|(?:on )?(?:what|which) (?:date|day)) (?:was|did|is) (?:the )?(?P<name>[A-Z][\w-]* )?"
+    r"(?:(?:[Vv]ersion|[Rr]elease) )?v?(?P<version>\d+(?:\.\d+)+[\w.-]*) "
+    r"(?:first )?(?:released|published|issued|out|come out|appear)"
+)
+DATE_OF_RELEASE = "date of release"
+
+
+def asks_date_of_release(question: str) -> bool:
+    """Return whether a question asks when a release that it names by its version came out."""
+    return _ASKS_DATE.fullmatch(" ".join(question.split()).rstrip("?!. ")) is not None
+
+
+def dates_of_release(question: str, documents: Sequence[ReadDocument]) -> list[FoundAnswer]:
+    """Return the dates in headings of changelogs of the release that a question is about: "## 2.2.0 - 2025-06-12".
+
+    What the question names beside the version has to be the name of a document. None where two dates are given.
+    """
+    asked = _ASKS_DATE.fullmatch(" ".join(question.split()).rstrip("?!. "))
+    if asked is None:
+        return []
+    name = (asked["name"] or "").strip()
+    if name and not any(is_named_in(name, each) for document in documents for each in document.names):
+        return []
+    found: dict[str, FoundAnswer] = {}
+    for document in documents:
+        for statement in document.statements:
+            dated = _date_above(statement, asked["version"])
+            if dated:
+                found.setdefault(dated, _dated(statement, document, dated, asked["version"]))
+    return list(found.values()) if len(found) == 1 else []
+
+
+def _date_above(statement: Statement, version: str) -> str:
+    """Return the one date in the heading of a release that a statement stands under; "" for none."""
+    for words in statement.scope:
+        released = _RELEASE.match(words)
+        dates = list(dates_in(words[released.end(1) :])) if released is not None and released[1] == version else []
+        if len(dates) == 1:
+            return dates[0].text
+    return ""
+
+
+def _dated(statement: Statement, document: ReadDocument, dated: str, version: str) -> FoundAnswer:
+    return FoundAnswer(
+        document=document,
+        statement=statement,
+        value=dated,
+        item=dated,
+        score=1.0,
+        entity=version,
+        attribute=DATE_OF_RELEASE,
+        names_term=True,
+    )
+
+
+def is_below_release(text: str, version: str) -> bool:
+    """Return whether a claim begins with headings of which one is that of a release."""
+    return any((found := _RELEASE.match(part)) and found[1] == version for part in text.split(" > ")[:-1])
 
 
 def _of_note(

@@ -89,6 +89,43 @@ def test_without_both_steps_no_release_has_a_date(pages: dict[str, str], questio
     assert asked(tmp_path, pages, question).values == ()
 
 
+LOG = (
+    "# Changelog\n\n## 2.2.0 - 2025-06-12\n\n### Added\n\n- Jobs can be stored in a queue.\n\n### Fixed\n\n"
+    "- A memory leak in the worker.\n\n### Removed\n\n- Support for Windows 7.\n\n## 2.1.0 - 2025-02-27\n\n"
+    "### Added\n\n- A web dashboard.\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "value"),
+    [
+        ("When was version 2.2.0 released?", "2025-06-12"),
+        ("What day did version 2.1.0 come out?", "2025-02-27"),
+        ("When was Changelog 2.1.0 released?", "2025-02-27"),
+        ("When was Windows 2.1.0 released?", ""),
+        ("When was version 2.2 released?", ""),
+        ("When was the version released that fixed the memory leak in the worker?", "2025-06-12"),
+        ("Since which version can I store jobs in a queue?", "2.2.0"),
+        ("Which version fixed the memory leak in the worker?", "2.2.0"),
+        ("Which version removed the memory leak in the worker?", ""),
+        ("In which version was support for Windows 7 removed?", "2.2.0"),
+        ("In which version was support for Windows 7 added?", ""),
+    ],
+)
+def test_a_changelog_is_read_by_its_headings(question: str, value: str, tmp_path: Path) -> None:
+    """The version and its date stand in a heading, what was done in the section below; the claim says the headings."""
+    answer = asked(tmp_path, {"changelog": LOG}, question)
+    assert answer.values == ((value,) if value else ())
+    said = {claim.id: claim.text for claim in answer.claims}
+    assert all(value in said[each] or "computed" in said[each] for ids in answer.answers.values() for each in ids)
+
+
+def test_two_dates_of_one_release_are_none(tmp_path: Path) -> None:
+    """Of two changelogs, or of two products of one folder."""
+    other = LOG.replace("2025-06-12", "2024-01-01")
+    assert asked(tmp_path, {"one": LOG, "two": other}, "When was version 2.2.0 released?").values == ()
+
+
 def test_other_questions_ask_for_no_date_of_a_release() -> None:
     """What the release did is read from the question, without its end."""
     assert release_asked_for("When was the release that added a cache published?") == "added a cache"
