@@ -128,7 +128,7 @@ def _refers(items: Sequence[Item], words: Sequence[str]) -> bool:
         or is_listed
         or is_name
         or _TABLE.fullmatch(" ".join(words)) is not None
-        or (items[0].key == "such_as" and len(items) > 1 and items[1].key not in MOVABLE)
+        or (items[0].key == "such_as" and len(items) > 1 and items[1].key not in MOVABLE | _POINTING)
     )
 
 
@@ -142,6 +142,7 @@ def _is_example(items: Sequence[Item], before: Item) -> bool:
     return are_things and not any(item.kind == "number" or (item.kind == "mark" and item.key != ",") for item in items)
 
 
+_POINTING = frozenset("the those these this that all".split())
 _PARTS = frozenset("section chapter table figure appendix detail annex paragraph article the more".split())
 _SEEN = _PARTS | frozenset("also above below page".split())
 _UNSURE = frozenset("suspected presumed probable possible likely".split())

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 from smart_model_router_research.deep.clause_forms import (
+    BE,
     DETERMINERS,
     FINITE,
     MOVABLE,
@@ -76,6 +78,13 @@ def _undoes(first: Sequence[Item], second: Sequence[Item]) -> bool:
     """Return whether a second statement ends, changes, or bounds what the first says, or gives another amount of it."""
     if any(item.key in _OBJECTS for item in second[2:]) or not _states(first):
         return True
+    is_of_text = len(second) > 3 and second[2].written.lower() in _OF_TEXTS and second[3].key in BE
+    named = {item.written.lower() for item in first if item.kind == "word"} - DETERMINERS
+    is_of_same = any(
+        one.key in ("the", "this", "that") and other.written.lower() in named for one, other in pairwise(second)
+    )
+    if is_of_text or is_of_same:
+        return True
     units = {key.unit for item in first if isinstance(key := item.key, Quantity) and key.unit}
     others = {key.unit for item in second if isinstance(key := item.key, Quantity) and key.unit}
     is_other_amount = bool(units & others) and second[1].key in _SUBJECT_PRONOUNS
@@ -103,6 +112,15 @@ _OF_BOUNDS = frozenset(
     "charge charges fee fees fine fines penalty penalties surcharge exception exceptions exemption exemptions "
     "restriction restrictions condition conditions verdict sentence conviction ruling".split()
 )
+
+
+_OF_TEXTS = frozenset(
+    "story tale book novel account narrator author figure number date claim report record film play text source "
+    "document confession statement law bill proposal rule timetable schedule plan map study result evidence proof "
+    "picture photo letter article page entry quote quotation legend memory witness testimony estimate data poem song "
+    "article scene dream case deal vote title job role test trial experiment model sample".split()
+)
+"""Nouns of what says or shows something: what is said of them may undo what they say."""
 
 
 def _tells_more(first: Sequence[Item], verb: Item, after: Item | None) -> bool:

@@ -24,6 +24,7 @@ _MADE = frozenset(
     "printed produced developed inherited copied wrapped occupied marred exhausted supplied spoken worn grown eaten "
     "sold kept stored drawn dug woven baked boiled shared linked connected surrounded bordered fed drained planted "
     "listed described explained displayed updated maintained repaired restored renovated decorated equipped fitted "
+    "cast laid brewed carved moulded engraved bottled knitted sewn donated inaugurated excavated "
     "attached mounted installed celebrated visited inhabited caught bred taught edited financed "
     "funded elected appointed chosen composed refined served struck".split()
 )
@@ -47,7 +48,9 @@ def only_adds(items: Sequence[Item]) -> bool:
         if len(words) > 2 and words[1].kind == "number":
             return words[2].written in ("long", "wide", "high", "deep", "old", "thick")
         is_plain = said in _NAMED or not any(item.key in _QUALIFYING for item in words[2:3])
-        return said == "half" or (said in _MADE and is_plain)
+        place = words[2].written if len(words) > 2 else ""
+        is_place = said in ("in", "at", "on", "near") and place[:1].isupper()
+        return said == "half" or is_place or (said in _MADE and is_plain)
     if verb in ("became", "becomes", "joined", "renamed"):
         return len(words) > 1 and words[1].key in DETERMINERS | {"her", "him", "them"}
     if verb == "lies":
