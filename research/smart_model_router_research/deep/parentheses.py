@@ -44,7 +44,8 @@ def _abbreviates(part: Part, before: Part) -> bool:
     initials = "".join(word[0].upper() for word in words[-2 * len(letters) :])
     capitals = sum(word[0].isupper() for word in words[-2 * len(letters) :])
     is_spelled = len(letters) > 2 and initials.endswith(letters.upper())
-    in_order = re.search(".*".join(letters.upper()) + "$", initials) is not None
+    left = iter(initials[:-1])
+    in_order = initials.endswith(letters[-1].upper()) and all(letter in left for letter in letters[:-1].upper())
     return is_spelled or (capitals > 1 and in_order)
 
 

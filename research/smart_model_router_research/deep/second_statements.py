@@ -118,7 +118,7 @@ _OF_TEXTS = frozenset(
     "story tale book novel account narrator author figure number date claim report record film play text source "
     "document confession statement law bill proposal rule timetable schedule plan map study result evidence proof "
     "picture photo letter article page entry quote quotation legend memory witness testimony estimate data poem song "
-    "article scene dream case deal vote title job role test trial experiment model sample".split()
+    "scene dream case deal vote title job role test trial experiment model sample".split()
 )
 """Nouns of what says or shows something: what is said of them may undo what they say."""
 

@@ -85,7 +85,7 @@ def test_the_date_of_a_release_is_found_by_what_it_did(question: str, tmp_path: 
     ],
 )
 def test_without_both_steps_no_release_has_a_date(pages: dict[str, str], question: str, tmp_path: Path) -> None:
-    """What no release did, a release without a date, and another date."""
+    """A deed of no release, a release without a date, and another date."""
     assert asked(tmp_path, pages, question).values == ()
 
 
@@ -127,7 +127,7 @@ def test_two_dates_of_one_release_are_none(tmp_path: Path) -> None:
 
 
 def test_other_questions_ask_for_no_date_of_a_release() -> None:
-    """What the release did is read from the question, without its end."""
+    """The deed of the release is read from the question, without its end."""
     assert release_asked_for("When was the release that added a cache published?") == "added a cache"
     assert release_asked_for("When was the cache added that version 2 has?") == ""
 
@@ -297,7 +297,7 @@ def test_what_only_looks_alike_answers_nothing(text: str, question: str, tmp_pat
 
 
 def test_the_name_of_a_page_is_a_name(tmp_path: Path) -> None:
-    """Who wrote another program with a name that begins alike is not asked for."""
+    """The author of another program, with a name that begins alike, is not asked for."""
     pages = {
         "netcheck": "# netcheck\n\n## History\n\nThis page of the program was first written by Ann Lee.\n",
         "netadmin": "# netadmin\n\nA program for hosts.\n",

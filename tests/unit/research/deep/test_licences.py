@@ -405,6 +405,7 @@ def test_what_blind_authors_left_out(source: str, claim: str) -> None:
         ("They sell roots (e.g.).", "They sell roots."),
         ("They sell a root (e.g. carrots).", "They sell a root."),
         ("The Department of Roads (RoD) is old.", "The Department of Roads is old."),
+        (f"{'Aa ' * 60}Ab ({'A' * 29}C) is old.", f"{'Aa ' * 60}Ab is old."),  # and that in no time
         ("The report that also names the bank is void.", "The report that names the bank is void."),
         ("They say that which also sold maps.", "They say that which sold maps."),
         ("Her letters show that the shop also sold to them.", "Her letters show that the shop sold to them."),
